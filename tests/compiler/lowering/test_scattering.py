@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
 import sparsetune as st
@@ -56,6 +58,16 @@ def test_the_code_has_bits_and_compares_no_coordinates() -> None:
     driven = st.compile("C(i,j) = A(i,j) * B(i,j)", formats, schedule="merge(j, bitmap)").source
     assert "st_bits_drain" not in driven
     assert "at_B[j]" in driven
+
+
+@pytest.mark.parametrize("operator", ["*", "+"])
+@pytest.mark.parametrize(("first", "second"), list(combinations_with_replacement(("csr", "dcsr", "coo", "dn", "dp"), 2)))
+def test_the_code_is_another_one_wherever_coordinates_would_be_compared(operator: str, first: str, second: str) -> None:
+    formats = {"A": first, "B": second}
+    text = f"C(i,j) = A(i,j) {operator} B(i,j)"
+    laid, stepped = (st.compile(text, formats, schedule=f"merge(j, {strategy})").source for strategy in ("bitmap", "two_finger"))
+    assert "at_B[" in laid
+    assert "at_B[" not in stepped
 
 
 @pytest.mark.cc

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import pytest
 from sparsetune.compiler.codegen.c import print_c
+from sparsetune.compiler.codegen.cuda import print_cuda
 from sparsetune.compiler.ir.nodes import Function
 from sparsetune.compiler.passes.cpu import CPU
+from sparsetune.compiler.passes.cuda import CUDA
 from sparsetune.compiler.passes.manager import Pass, PassList, Property, VectorUnit
 from sparsetune.compiler.pipeline import compile_kernel
 
@@ -42,9 +45,9 @@ def expected(name: str, unit: VectorUnit) -> str:
     return print_c(CPU.run(kernel(name), unit))
 
 
-def moved(first: int, second: int, *, later: bool) -> list[Pass]:
-    """Return the passes with one moved behind another, or before it."""
-    passes = list(CPU.passes)
+def moved(first: int, second: int, *, later: bool, passes: Sequence[Pass] = CPU.passes) -> list[Pass]:
+    """Return passes with one moved behind another, or before it."""
+    passes = list(passes)
     passes.insert(second if later else first, passes.pop(first if later else second))
     return passes
 
@@ -59,6 +62,36 @@ def test_another_order_is_refused_or_does_not_matter(first: int, second: int, la
     for name in KERNELS:
         for unit in UNITS:
             assert print_c(other.run(kernel(name), unit)) == expected(name, unit), name
+
+
+DEVICE = {
+    "rows": (
+        "y(i) = A(i,j) * x(j)", {"A": "csr"},
+        "split(i, b, t, 64); parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, no_races)",
+    ),
+    "entries": (
+        "Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"},
+        "collapse(i, j, f); pos(f, p, A); split(p, b, q, 64); reorder(b, k, q);"
+        " parallelize(b, gpu_block, no_races); parallelize(k, gpu_thread, atomics)",
+    ),
+    "counted": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}, "assemble(C, insert); parallelize(i, gpu_thread, no_races)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEVICE)
+def test_another_order_on_a_gpu_is_refused_or_does_not_matter(name: str) -> None:
+    expression, formats, schedule = DEVICE[name]
+    function = compile_kernel(expression, formats, {}, schedule, target="cuda-executor").default_kernel.spec.function
+    usual, unit, refused = print_cuda(CUDA.run(function, UNITS[0])), UNITS[0], 0
+    orders = [(first, second, later) for first in range(len(CUDA.passes)) for second in range(first) for later in (False, True)]
+    for second, first, later in orders:
+        try:
+            other = PassList(moved(first, second, later=later, passes=CUDA.passes), CUDA.at_first)
+        except ValueError:
+            refused += 1
+            continue
+        assert print_cuda(other.run(function, unit)) == usual, [each.name for each in other.passes]
+    assert refused > len(orders) // 2
 
 
 def test_most_orders_are_refused() -> None:
