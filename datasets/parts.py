@@ -133,3 +133,4 @@ def _matrix_plan(name: str, head: TextFile) -> FilePlan | None:
     if header.layout == "array":
         return None
     return FilePlan(name, header.begin, Layout(len(header.shape), header.field, header.shape, 1), header.symmetry, header.entries)
+

@@ -30,3 +30,4 @@ def mpiexec(ranks: int, *arguments: Any, environment: dict[str, str] | None = No
     words = [launcher(), "-n", str(ranks), sys.executable, *map(str, arguments)]
     given = {**os.environ, "PYTHONPATH": str(_HERE), "OMP_NUM_THREADS": "1", **(environment or {})}
     return subprocess.run(words, capture_output=True, text=True, timeout=_MOST_SECONDS, env=given, cwd=_HERE)
+

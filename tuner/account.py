@@ -69,7 +69,9 @@ class Account:
 def account_of(problem: Problem, stages: Sequence[Mapping[str, Any]], winner: Schedule) -> Account:
     """Return the account of a campaign that chose ``winner``."""
     names = {canonical: name for name, canonical in problem.names}
-    return Account(problem.expression, names, stages, operations(problem, winner), operations(problem, Schedule()), least_bytes(problem))
+    return Account(
+        problem.expression, names, stages, operations(problem, winner), operations(problem, Schedule()), least_bytes(problem)
+    )
 
 
 def operations(problem: Problem, schedule: Schedule) -> float | None:

@@ -53,36 +53,18 @@ Ranges = Mapping[str, tuple[float, float]]
 
 @overload
 def explore(
-    expression: str,
-    formats: Mapping[str, Format | str | None] | None = None,
-    ranges: Ranges | None = None,
-    preset: Literal["pigeon", "pigeon-taco"] | None = None,
-    workspace_state: str = "exact",
-    sunk_costs: bool | Sequence[str] = True,
-    assumptions: bool | Sequence[str] = True,
-    semiring: tuple[str, str] | None = None,
-    time_limit: float | None = EXPLORE_SECONDS,
-    memory_depth: int = 2,
-    memory_bound: float | None = None,
-    cache_share: float = 0.5,
-    cost: object = None,
+    expression: str, formats: Mapping[str, Format | str | None] | None = None, ranges: Ranges | None = None,
+    preset: Literal["pigeon", "pigeon-taco"] | None = None, workspace_state: str = "exact", sunk_costs: bool | Sequence[str] = True,
+    assumptions: bool | Sequence[str] = True, semiring: tuple[str, str] | None = None, time_limit: float | None = EXPLORE_SECONDS,
+    memory_depth: int = 2, memory_bound: float | None = None, cache_share: float = 0.5, cost: object = None,
     output_pattern: str | None = None,
 ) -> Exploration: ...
 @overload
 def explore(
-    expression: str,
-    formats: Mapping[str, Format | str | None] | None = None,
-    ranges: Ranges | None = None,
-    preset: str | None = None,
-    workspace_state: str = "exact",
-    sunk_costs: bool | Sequence[str] = True,
-    assumptions: bool | Sequence[str] = True,
-    semiring: tuple[str, str] | None = None,
-    time_limit: float | None = EXPLORE_SECONDS,
-    memory_depth: int = 2,
-    memory_bound: float | None = None,
-    cache_share: float = 0.5,
-    cost: object = None,
+    expression: str, formats: Mapping[str, Format | str | None] | None = None, ranges: Ranges | None = None,
+    preset: str | None = None, workspace_state: str = "exact", sunk_costs: bool | Sequence[str] = True,
+    assumptions: bool | Sequence[str] = True, semiring: tuple[str, str] | None = None, time_limit: float | None = EXPLORE_SECONDS,
+    memory_depth: int = 2, memory_bound: float | None = None, cache_share: float = 0.5, cost: object = None,
     output_pattern: str | None = None,
 ) -> Exploration | ForestExploration: ...
 def explore(
@@ -303,7 +285,9 @@ class _Clock:
         self._last = perf_counter()
 
 
-def _own_stages(assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock) -> _Found:
+def _own_stages(
+    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
+) -> _Found:
     space = ScheduleSpace(assignment, formats, watch=clock.watch)
     algebra, starts = model.reading.algebra, len(space.groupings)
     known: list[Member] = []
@@ -329,14 +313,18 @@ def _stopped(done: int, starts: int) -> dict[str, str]:
     return {} if done == starts else {"stopped": f"time over after {done} of {starts} ways to place workspaces"}
 
 
-def _pigeon_stages(assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock) -> _Found:
+def _pigeon_stages(
+    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
+) -> _Found:
     whole, space = _shallow(assignment, formats, clock)
     frontier = model.frontier(space, clock.report)
     clock.note("undominated", frontier.count)
     return whole, space, frontier.classes
 
 
-def _taco_stages(assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock) -> _Found:
+def _taco_stages(
+    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
+) -> _Found:
     whole, space = _shallow(assignment, formats, clock)
     schedules = list(taco_schedules(space, clock.watch))
     clock.note("taco", len(schedules))
@@ -357,7 +345,9 @@ def _shallow(assignment: Assignment, formats: Mapping[str, Format], clock: _Cloc
 def _paper_formats(assignment: Assignment) -> dict[str, Format]:
     """Return (dense, compressed, ...) for every matrix and tensor, and dense for vectors."""
     orders = {access.tensor: len(access.subscripts) for access in (assignment.target, *accesses(assignment.value))}
-    return {name: Format((DENSE,) * min(order, 1) + (COMPRESSED,) * (order - 1)) for name, order in orders.items()}
+    return {
+        name: Format((DENSE,) * min(order, 1) + (COMPRESSED,) * (order - 1)) for name, order in orders.items()
+    }
 
 
 def _check_ranges(ranges: Ranges | None, assignment: Assignment) -> None:

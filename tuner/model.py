@@ -107,7 +107,9 @@ def nothing_within(problem: Problem, least: float | None = None) -> TuningError:
     return TuningError(f"no schedule of '{problem.expression}' has workspaces of at most {problem.limits.memory_bound:g} elements{found}")
 
 
-def problem_candidates(problem: Problem, deadline: Deadline | None = None, selection: Selection = RULES_ALONE) -> tuple[Candidate, ...]:
+def problem_candidates(
+    problem: Problem, deadline: Deadline | None = None, selection: Selection = RULES_ALONE
+) -> tuple[Candidate, ...]:
     """Return the candidates of a problem, the default first, as far as they are found before a deadline; see ``candidates``."""
     fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if is_plainly_stored(problem, name)}
     return candidates(

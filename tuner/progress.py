@@ -147,3 +147,5 @@ def _state(progress: Progress) -> str:
         return progress.phase
     failed = f", {progress.failed} failed" if progress.failed else ""
     return f"{progress.phase}: best {show_seconds(progress.best)}, {progress.default / progress.best:.2f} times the default's speed{failed}"
+
+

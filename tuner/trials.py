@@ -72,7 +72,9 @@ class Campaign:
     where it was. ``since`` is the moment before which nothing counts: what was begun earlier is left alone and another one begun.
     """
 
-    def __init__(self, problem: Problem, store: Database, seed: int, settings: dict[str, str], policy: Policy, since: str = "") -> None:
+    def __init__(
+        self, problem: Problem, store: Database, seed: int, settings: dict[str, str], policy: Policy, since: str = ""
+    ) -> None:
         self.problem = problem
         self.store = store
         self.environment = describe_environment(settings)

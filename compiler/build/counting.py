@@ -32,6 +32,7 @@ class CountingKernel(TypedKernel):
         """The generated C code."""
         return print_c(self.spec.function, f"{self.spec.expression}\n{self.spec.schedule}\ncounted")
 
+
     def count(self, operands: Mapping[str, Operand], extents: Mapping[str, int]) -> dict[str, int]:
         """Run once, in one thread, and return what ``BoundKernel.count`` says."""
         found = np.zeros(len(COUNTED), np.int64)

@@ -73,7 +73,9 @@ def lane_mask(kind: Type) -> Type:
     return Type(f"i{8 * kind.element.bytes}").vector(kind.lanes)
 
 
-def _function(heading: str, builtin: str | None, fast: list[str], plain: list[str], test: str = "", known: str = "ST_AVX512") -> list[str]:
+def _function(
+    heading: str, builtin: str | None, fast: list[str], plain: list[str], test: str = "", known: str = "ST_AVX512"
+) -> list[str]:
     """Return a function with a fast body for where a builtin exists, as the macro ``known`` says."""
     body = [f"#if {test}{known}(__builtin_ia32_{builtin})", *fast, "#else", *plain, "#endif"] if builtin else plain
     return [f"static inline {heading} {{", *body, "}"]

@@ -71,7 +71,9 @@ class OnePass:
         for product in products:
             self._place(product)
 
-    def program(self, tag: LoopTag = PLAIN, ahead: tuple[tuple[Access, int], ...] = (), add: str = "+", multiply: str = "*") -> Program:
+    def program(
+        self, tag: LoopTag = PLAIN, ahead: tuple[tuple[Access, int], ...] = (), add: str = "+", multiply: str = "*"
+    ) -> Program:
         """Return the program.
 
         Args:

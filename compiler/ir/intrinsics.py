@@ -340,7 +340,9 @@ INTRINSICS: dict[str, Intrinsic] = {
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     **{
         name: Intrinsic(_quiet(function), f"st_{name}", "st_math.h", typed=True, gives=None)
-        for name, function in (("exp", np.exp), ("log", np.log), ("tanh", np.tanh), ("sqrt", np.sqrt), ("abs", np.abs), ("pow", np.power))
+        for name, function in (
+            ("exp", np.exp), ("log", np.log), ("tanh", np.tanh), ("sqrt", np.sqrt), ("abs", np.abs), ("pow", np.power)
+        )
     },
     "gemm": Intrinsic(_gemm, "st_gemm", "st_blas.h", typed=True, updates=True, extents=(12, 13, 14), on_gpu=False),
     "gemv": Intrinsic(_gemv, "st_gemv", "st_blas.h", typed=True, updates=True, extents=(10, 11), on_gpu=False),

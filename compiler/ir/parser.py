@@ -341,7 +341,6 @@ class _Reader(ValueReader):
         self._expect("=")
         return op
 
-
 def _by_operator(details: list[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return names behind the operator that they stand behind."""
     found: list[tuple[str, tuple[str, ...]]] = []
@@ -351,3 +350,5 @@ def _by_operator(details: list[tuple[str, str]]) -> tuple[tuple[str, tuple[str, 
         elif found:
             found[-1] = (found[-1][0], (*found[-1][1], bare(text)))
     return tuple(found)
+
+

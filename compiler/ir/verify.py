@@ -370,3 +370,4 @@ class _Verifier:
                     self.fail(f"array {argument.array} of {self.array(argument.array, local).name} is handed over as {argument.type.name}")
             else:
                 self.value(argument, scope, local)
+

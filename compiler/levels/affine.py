@@ -399,3 +399,4 @@ class AffineLevel(OffsetLevel):
         if inner is not None:
             conditions.insert(0, inner)
         return every(conditions) if conditions else None
+

@@ -48,12 +48,10 @@ class Bitmap(LevelKind):
     located = True
     relative = True
     inserts = True
-    intrinsics = MappingProxyType(
-        {
-            "bits_have": Intrinsic(_have, "st_bits_have", "st_bits.h", comparisons=lambda _arguments, _result: 1, gives=BOOL),
-            "bits_mark": Intrinsic(_mark, "st_atomic_mark", "st_atomic.h", updates=True),
-        }
-    )
+    intrinsics = MappingProxyType({
+        "bits_have": Intrinsic(_have, "st_bits_have", "st_bits.h", comparisons=lambda _arguments, _result: 1, gives=BOOL),
+        "bits_mark": Intrinsic(_mark, "st_atomic_mark", "st_atomic.h", updates=True),
+    })
 
     def types(self, width: Type) -> dict[str, Type]:
         return {"bits": Type("u64")}

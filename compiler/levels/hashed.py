@@ -49,13 +49,11 @@ class Hashed(Segmented):
     holes = True
     located = True
     places = True
-    intrinsics = MappingProxyType(
-        {
-            "hash_find": Intrinsic(_find, "st_hash_find", "st_hash.h", typed=True, comparisons=lambda _arguments, _result: 1),
-            "hash_vacant": Intrinsic(_vacant, "st_hash_vacant", "st_hash.h", typed=True),
-            "table_size": Intrinsic(_table_size, "st_table_size", "st_hash.h"),
-        }
-    )
+    intrinsics = MappingProxyType({
+        "hash_find": Intrinsic(_find, "st_hash_find", "st_hash.h", typed=True, comparisons=lambda _arguments, _result: 1),
+        "hash_vacant": Intrinsic(_vacant, "st_hash_vacant", "st_hash.h", typed=True),
+        "table_size": Intrinsic(_table_size, "st_table_size", "st_hash.h"),
+    })
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
         size, _ = super().bytes(parents, children, extent)

@@ -116,11 +116,8 @@ class Across:
 
 def across(context: Context, scope: Scope, access: Access, level: SubsectionLevel, steps: list[Step]) -> Across:
     """Return the parents of a subsection at some place of the nest; ``steps`` get what is read of them once."""
-    storage, form, place = (
-        context.tensors.storage(scope, access),
-        context.tensors.types[context.tensors.key(context.tensors.operand(access))].format,
-        scope.place(access),
-    )
+    storage, form, place = context.tensors.storage(scope, access), context.tensors.format_of(access), scope.place(access)
+    assert form is not None
     own = form.stored_level(place.depth)
     resolving = {form.stored_level(number): number for number in range(len(storage.levels))}
     opened = [resolving[number] for number in range(own) if resolving[number] >= place.depth]
@@ -146,10 +143,8 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
         if stored.kind.full:
             begin = add(multiply(lowest.parent, stored.extent), low)
         else:
-            room, size = (
-                minimum(room, context.tensors.stored_length(storage.name, number)),
-                context.tensors.stored_length(storage.name, number),
-            )
+            size = context.tensors.stored_length(storage.name, number)
+            room = minimum(room, size)
             begin = stored.below(lowest).bounds(lowest)[0]
             if not ancestors:
                 start = begin = _kept(context, f"start_{stored.index}", _start(stored, place, low, scope.doubtful.get(access)), steps)

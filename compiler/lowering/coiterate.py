@@ -56,7 +56,6 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         )
     wrapping = next((access for access in operands if turns(context, scope, access, index)), None)
     if wrapping is not None:
-
         def within(scope: Scope, window: Window) -> list[Step]:
             return iterate(context, scope, index, window, statement, tag, body)
 

@@ -304,17 +304,15 @@ class _Pieces:
         begins = [Load(array, self.last, I64) for array in self.kept_begins]
         counts = [subtract(end, begin) for end, begin in zip(cursors, begins, strict=True)]
         notes = (self._call("note_piece", self.piece, integer(level), count) for level, count in enumerate(counts))
-        body = Steps(
-            (
-                Store(self.kept, self.last, self.piece),
-                *(Store(array, self.last, begin) for array, begin in zip(self.kept_begins, cursors, strict=True)),
-                *room,
-                replace(loop, low=first, high=minimum(add(first, size), loop.high), tag=None, private=(), finish=()),
-                *(Run(note.function, note.arguments) for note in notes),
-                SetVar(self.last, ONE, "+"),
-                If(compare(">", self.count, ONE), self._landing(cursors)),
-            )
-        )
+        body = Steps((
+            Store(self.kept, self.last, self.piece),
+            *(Store(array, self.last, begin) for array, begin in zip(self.kept_begins, cursors, strict=True)),
+            *room,
+            replace(loop, low=first, high=minimum(add(first, size), loop.high), tag=None, private=(), finish=()),
+            *(Run(note.function, note.arguments) for note in notes),
+            SetVar(self.last, ONE, "+"),
+            If(compare(">", self.count, ONE), self._landing(cursors)),
+        ))
         return For(self.piece, ZERO, self.count, body, Parallel("ordered", 1), loop.private, loop.finish)
 
     def _landing(self, cursors: list[Var]) -> Steps:
@@ -327,10 +325,8 @@ class _Pieces:
             for part in self.parts
         ]
         emptied = [SetVar(variable, ZERO) for variable in (self.first, self.last, *cursors)]
-        return Steps(
-            (
-                Declare(self.summed, self._call("sum_pieces", self.count)),
-                While(every([*ready, *fits]), Steps((*copies, SetVar(self.first, ONE, "+")))),
-                If(compare("==", self.first, self.last), Steps(tuple(emptied))),
-            )
-        )
+        return Steps((
+            Declare(self.summed, self._call("sum_pieces", self.count)),
+            While(every([*ready, *fits]), Steps((*copies, SetVar(self.first, ONE, "+")))),
+            If(compare("==", self.first, self.last), Steps(tuple(emptied))),
+        ))

@@ -21,7 +21,9 @@ from .resolve import Body, settle
 from .scope import Scope, Window
 
 
-def united(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body) -> list[Step]:
+def united(
+    context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body
+) -> list[Step]:
     """Return the loop over all coordinates of a domain, at each of which some point of its lattice is present."""
     steps: list[Step] = []
     with context.names.block():

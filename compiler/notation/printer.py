@@ -29,10 +29,8 @@ def _show(expr: Expr) -> tuple[str, int]:
                 text += f" - {show(operand.operand, _PRODUCT)}" if negative else f" + {show(operand, _PRODUCT)}"
             return text, _SUM
         case Mul(operands):
-            return " * ".join(
-                [show(operands[0], _PRODUCT if not isinstance(operands[0], Mul) else _ATOM)]
-                + [show(operand, _ATOM) for operand in operands[1:]]
-            ), _PRODUCT
+            return " * ".join([show(operands[0], _PRODUCT if not isinstance(operands[0], Mul) else _ATOM)]
+                              + [show(operand, _ATOM) for operand in operands[1:]]), _PRODUCT
         case Div(numerator, denominator):
             return f"{show(numerator, _PRODUCT)} / {show(denominator, _ATOM)}", _PRODUCT
         case Apply(function, (left, right)) if function in COMPARISONS:

@@ -61,7 +61,9 @@ def load_widely(function: Function, setting: Setting) -> Function:
     return replace(function, body=as_steps(visit(function.body, False)))
 
 
-def _widened(loop: For, arrays: Mapping[str, Type], declared: Mapping[str, Value], fresh: Callable[[str], str]) -> Step | None:
+def _widened(
+    loop: For, arrays: Mapping[str, Type], declared: Mapping[str, Value], fresh: Callable[[str], str]
+) -> Step | None:
     """Return a loop behind the loads of what it reads; None where it reads nothing so."""
     count = _count(loop)
     if count is None or loop.tag is not None or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):

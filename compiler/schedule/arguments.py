@@ -96,13 +96,13 @@ class _Check:
     def one(self, parameter: Parameter, given: object) -> object:
         """Return an argument as the parser would: equal to what its text is read as."""
         match parameter.kind, given:
-            case (("index" | "name" | "new"), str()) if NAME.fullmatch(given):
+            case ("index" | "name" | "new"), str() if NAME.fullmatch(given):
                 return given
-            case (("indices" | "news"), str()) if NAME.fullmatch(given):
+            case ("indices" | "news"), str() if NAME.fullmatch(given):
                 return (given,)
-            case (("indices" | "news"), list() | tuple()) if all(isinstance(name, str) and NAME.fullmatch(name) for name in given):
+            case ("indices" | "news"), list() | tuple() if all(isinstance(name, str) and NAME.fullmatch(name) for name in given):
                 return tuple(given)
-            case (("integer" | "ordinal"), Integral()) if not isinstance(given, bool):
+            case ("integer" | "ordinal"), Integral() if not isinstance(given, bool):
                 return int(given)
             case "boolean", bool():
                 return given
@@ -110,7 +110,7 @@ class _Check:
                 return given
             case "access", Access():
                 return Access(given.tensor, given.subscripts)
-            case (("expression" | "addend"), Expr()):
+            case ("expression" | "addend"), Expr():
                 return _plain(given)
             case "addend", Assignment():
                 target = _plain(given.target)

@@ -41,6 +41,7 @@ class Context:
             return ()
         return tuple((kind, access.subscripts[mode].indices) for kind, mode in zip(form.levels, form.order, strict=True))
 
+
     def having_views(self, program: Program) -> Context:
         """Return the context in which views are seen as a program reads them."""
         views = [(operand, form) for operand, form in program.conversions if form.in_memory is not form]

@@ -187,7 +187,9 @@ class _Listing:
             from .draws import drawn_transformations  # with the space that it draws from, of which a static choice needs nothing
 
             nests = [nest for nest in self._nests.values() if nest.origin != DRAWN]
-            for nest, drawn in drawn_transformations(nests, self._situation, self._threads, selection.tiles, selection.seed, self._target):
+            for nest, drawn in drawn_transformations(
+                nests, self._situation, self._threads, selection.tiles, selection.seed, self._target
+            ):
                 yield from self._candidate(nest, Decoration(drawn.template.parts, TILES))
 
     def _candidate(self, structure: Structure, style: Decoration) -> Iterator[Candidate]:

@@ -66,150 +66,117 @@ _OURS = "register-blocked kernels"
 LIBRARY: tuple[NamedSchedule, ...] = (
     NamedSchedule("row split", *_SPMV, "split(i, i1, i2, 32); parallelize(i1, cpu_thread, no_races, dynamic, 1)", f"{_PAPER}, Figure 2d"),
     NamedSchedule(
-        "position split",
-        *_SPMV,
+        "position split", *_SPMV,
         "collapse(i, j, f); pos(f, p, A(i,j)); split(p, p0, p1, 16); parallelize(p0, cpu_thread, atomics)",
         f"{_PAPER}, Figures 4 and 5",
     ),
     NamedSchedule(
-        "equal shares of nonzeros",
-        *_SPMV,
+        "equal shares of nonzeros", *_SPMV,
         "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 16); parallelize(p0, cpu_thread, atomics, static)",
         _OURS,
     ),
     NamedSchedule(
-        "position split, unrolled loads",
-        *_SPMV,
+        "position split, unrolled loads", *_SPMV,
         "collapse(i, j, f); pos(f, p, A(i,j)); split(p, block, pl, 8192); split(pl, warp, p2, 512); split(p2, thread, nz, 16);"
         " reorder(block, warp, thread, nz); precompute(A(i,j) * x(j), nz, nz_pre, t); unroll(nz_pre, 16);"
         " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races); parallelize(thread, gpu_thread, atomics)",
-        f"{_PAPER}, Figure 2e",
-        target="cuda",
+        f"{_PAPER}, Figure 2e", target="cuda",
     ),
     NamedSchedule(
-        "warp per row",
-        *_SPMV,
+        "warp per row", *_SPMV,
         "split(i, block, warp, 8); pos(j, p, A(i,j)); split(p, p0, thread, 32); reorder(block, warp, thread, p0);"
         " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races);"
         " parallelize(thread, gpu_thread, parallel_reduction)",
-        f"{_PAPER}, section 7.3",
-        target="cuda",
+        f"{_PAPER}, section 7.3", target="cuda",
     ),
     NamedSchedule(
-        "merge path",
-        *_SPMV,
+        "merge path", *_SPMV,
         "collapse(i, j, f); pos(f, p, A(i,j)); merge_path(p, m); split(m, block, ml, 1024); split(ml, thread, item, 8);"
         " parallelize(block, gpu_block, temporary); parallelize(thread, gpu_thread, temporary)",
-        "Merrill and Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication",
-        target="cuda",
+        "Merrill and Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication", target="cuda",
     ),
     NamedSchedule("columns of the vector", *_SPMSPV, "parallelize(j, cpu_thread, atomics, dynamic, 16)", f"{_PAPER}, section 7.2"),
     NamedSchedule(
-        "row split, vectorized dense loop",
-        *_SPMM,
+        "row split, vectorized dense loop", *_SPMM,
         "split(i, i0, i1, 16); pos(j, p, A(i,j)); split(p, p0, p1, 8); reorder(i0, i1, p0, k, p1);"
         " parallelize(i0, cpu_thread, no_races); parallelize(k, cpu_vector, ignore_races)",
         f"{_PAPER}, section 7.2, as TACO's evaluation has it",
     ),
     NamedSchedule(
-        "dense loop innermost",
-        *_SPMM,
-        "parallelize(i, cpu_thread, no_races, dynamic, 64); parallelize(k, cpu_vector, no_races)",
-        f"{_PAPER}, section 7.2",
+        "dense loop innermost", *_SPMM,
+        "parallelize(i, cpu_thread, no_races, dynamic, 64); parallelize(k, cpu_vector, no_races)", f"{_PAPER}, section 7.2",
     ),
     NamedSchedule(
-        "position split, threads over columns",
-        *_SPMM,
+        "position split, threads over columns", *_SPMM,
         "collapse(i, j, f); pos(f, p, A(i,j)); split(p, block, p1, 64); split(p1, warp, nz, 8); split(k, k0, thread, 32);"
         " reorder(block, warp, thread, k0, nz); bound(k0, k0b, 4, max_exact); unroll(k0b, 4); parallelize(block, gpu_block, no_races);"
         " parallelize(warp, gpu_warp, no_races); parallelize(thread, gpu_thread, atomics)",
-        f"{_PAPER}, section 7.2",
-        (("k", 128),),
-        "cuda",
+        f"{_PAPER}, section 7.2", (("k", 128),), "cuda",
     ),
     NamedSchedule(
-        "position split, parallel reduction",
-        *_SDDMM,
+        "position split, parallel reduction", *_SDDMM,
         "split(i, i0, i1, 16); pos(k, p, B(i,k)); split(p, p0, p1, 8); reorder(i0, i1, p0, j, p1);"
         " parallelize(i0, cpu_thread, no_races); parallelize(p1, cpu_vector, parallel_reduction)",
         f"{_PAPER}, section 7.2, as TACO's evaluation has it",
     ),
     NamedSchedule(
-        "collapsed position split",
-        *_TTV,
+        "collapsed position split", *_TTV,
         "collapse(i, j, f); pos(f, p, B(i,j,k)); split(p, p0, p1, 16); parallelize(p0, cpu_thread, no_races)",
         f"{_PAPER}, section 7.2",
     ),
     NamedSchedule(
-        "collapsed position split",
-        *_TTM,
+        "collapsed position split", *_TTM,
         "collapse(i, j, f); pos(f, p, B(i,j,k)); split(p, p0, p1, 16); pos(k, q, B(i,j,k)); split(q, q0, q1, 8);"
         " reorder(p0, p1, q0, l, q1); parallelize(p0, cpu_thread, no_races); parallelize(q1, cpu_vector, parallel_reduction)",
         f"{_PAPER}, section 7.2, as TACO's evaluation has it",
     ),
     NamedSchedule(
-        "fibre workspace",
-        *_MTTKRP,
-        "split(i, i0, i1, 16); precompute(B(i,j,k) * D(k,r), r, r, w); parallelize(i0, cpu_thread, no_races)",
-        f"{_PAPER}, section 7.2",
+        "fibre workspace", *_MTTKRP,
+        "split(i, i0, i1, 16); precompute(B(i,j,k) * D(k,r), r, r, w); parallelize(i0, cpu_thread, no_races)", f"{_PAPER}, section 7.2",
     ),
     NamedSchedule(
-        "rows in registers",
-        *_SPMM,
+        "rows in registers", *_SPMM,
         "precompute(A(i,j) * X(j,k), k, k, w); prefetch(j, X, 12); parallelize(i, cpu_thread, no_races, dynamic, 64)",
-        _OURS,
-        (("k", 32),),
+        _OURS, (("k", 32),),
     ),
     NamedSchedule(
-        "blocks of rows in registers",
-        *_SPMM,
+        "blocks of rows in registers", *_SPMM,
         "split(k, k0, k1, 32); reorder(i, k0, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); prefetch(j, X, 12);"
         " parallelize(i, cpu_thread, no_races, dynamic, 64)",
-        _OURS,
-        (("k", 128),),
+        _OURS, (("k", 128),),
     ),
     NamedSchedule(
-        "vector dot products",
-        *_SDDMM_ROWS,
+        "vector dot products", *_SDDMM_ROWS,
         "precompute(C(i,k) * D(j,k), [], [], t); prefetch(j, D, 4); parallelize(i, cpu_thread, no_races, dynamic, 64);"
         " parallelize(k, cpu_vector, parallel_reduction)",
-        _OURS,
-        (("k", 128),),
+        _OURS, (("k", 128),),
     ),
     NamedSchedule(
-        "fibres and rows in registers",
-        *_MTTKRP,
+        "fibres and rows in registers", *_MTTKRP,
         "precompute(B(i,j,k) * D(k,r), r, r, w); precompute(w(r) * C(j,r), r, r, v); prefetch([0, 0], k, D, 8);"
         " parallelize(i, cpu_thread, no_races, dynamic, 16)",
-        _OURS,
-        (("r", 32),),
+        _OURS, (("r", 32),),
     ),
     NamedSchedule(
-        "fibres and rows in registers",
-        *_MTTKRP4,
+        "fibres and rows in registers", *_MTTKRP4,
         "precompute(B(i,j,k,l) * E(l,r), r, r, w); precompute(w(r) * D(k,r), r, r, v); precompute(v(r) * C(j,r), r, r, u);"
         " prefetch([0, 0, 0], l, E, 8); parallelize(i, cpu_thread, no_races, dynamic, 16)",
-        _OURS,
-        (("r", 32),),
+        _OURS, (("r", 32),),
     ),
     NamedSchedule(
-        "factorized and fused",
-        *_TTMC,
+        "factorized and fused", *_TTMC,
         "precompute(B(i,j,k) * D(k,m), m, m, w); prefetch([0], k, D, 8); parallelize(i, cpu_thread, no_races, dynamic, 16)",
         "Dias et al., factorize and fuse",
     ),
     NamedSchedule(
-        "hoisted product of rows",
-        *_TTTP,
+        "hoisted product of rows", *_TTTP,
         "precompute(C(i,r) * D(j,r), r, r, w); precompute(w(r) * E(k,r), [], [], t); parallelize(i, cpu_thread, no_races, dynamic, 16);"
         " parallelize([1, 0], r, cpu_vector, parallel_reduction)",
-        _OURS,
-        (("r", 32),),
+        _OURS, (("r", 32),),
     ),
     NamedSchedule("two fused loops", *_CHAIN, "reorder(l, i, j, k, m, n); loopfuse(2, true, [])", "Dias et al., Figure 2b"),
     NamedSchedule(
-        "nested fused loops",
-        *_CHAIN,
+        "nested fused loops", *_CHAIN,
         "reorder(l, i, j, k, m, n); loopfuse(2, true, []); reorder([1], m, k, j, n); factors([1], t1, D, E); loopfuse(2, true, [1])",
         "Dias et al., Figure 2e",
     ),
@@ -257,3 +224,4 @@ def _matching(ours: tuple[Access, ...], theirs: tuple[Access, ...]) -> dict[str,
         if any(names.setdefault(old, new) != new for old, new in pairs):
             return None
     return names if len(set(names.values())) == len(names) else None
+

@@ -183,7 +183,6 @@ def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[_Treatm
 
 # Stage two
 
-
 def assignments_of_units(order: Sequence[str], target: str) -> Iterator[tuple[tuple[str, str], ...]]:
     """Yield loops for some of the units, each unit on one loop, outer units outside inner ones."""
     for used in range(len(d.UNITS_OF[target]) + 1):

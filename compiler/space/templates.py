@@ -81,7 +81,8 @@ def _count(rows: Sequence[Partition], target: str, filters: Sequence[Filter]) ->
         return sum(1 for row in rows for _ in _templates_of(row, target, filters))
     ordered = any(isinstance(rule, OrderFilter) for rule in filters)
     return sum(
-        (_orders(row, filters).count() if ordered else factorial(len(row.loops))) * count_units(len(row.loops), target, nested=False)
+        (_orders(row, filters).count() if ordered else factorial(len(row.loops)))
+        * count_units(len(row.loops), target, nested=False)
         for row in rows
     )
 

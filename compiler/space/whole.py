@@ -106,7 +106,10 @@ class WholeSpace:
             divisions = [one for one in divisions if sum(not run.is_plain for run in one) <= self.options.divided]
         orders = list(product(*map(self.options.orders, self.stored, self.facts.held))) if self.options.in_order else [()]
         return tuple(
-            Start(division, number, read) for division in divisions for number in range(len(self.structures.groupings)) for read in orders
+            Start(division, number, read)
+            for division in divisions
+            for number in range(len(self.structures.groupings))
+            for read in orders
         )
 
     def top(self, start: Start) -> Place:

@@ -28,9 +28,7 @@ from .target import Unit
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "
-    + team.DECLARATION
-    + " "
-    + blas.DECLARATION
+    + team.DECLARATION + " " + blas.DECLARATION
 )
 _MEMORY = "void *calloc(size_t count, size_t size);"
 _SPARE_SET_BYTES = 4096

@@ -43,7 +43,6 @@ DECLARATIONS = (
     "int64_t flushed, int64_t runs, double *seconds); int32_t st_copy_time(int64_t bytes, int64_t runs, double *seconds);"
 )
 
-
 @dataclass
 class CudaLaunch:
     """A loaded kernel and memory of the device for its arrays. ``transferred``: bytes that the last run moved either way."""

@@ -63,7 +63,9 @@ def find_target(name: str, arch: str | None = None) -> Target:
     """Return a target, for GPUs of an architecture where one is named. Raises ``ScheduleError`` where there is none of that name."""
     known = {**_SHIPPED, **_TARGETS}
     if not isinstance(name, str) or name not in known:
-        raise ScheduleError(f"target {shown(name)} is not supported: there is no code generation for it; use target {' or '.join(known)}")
+        raise ScheduleError(
+            f"target {shown(name)} is not supported: there is no code generation for it; use target {' or '.join(known)}"
+        )
     if name not in _TARGETS:
         register(_SHIPPED[name]())
     found: Any = _TARGETS[name]

@@ -1,6 +1,6 @@
 """Tucker decomposition by higher-order orthogonal iteration over MPI (Kolda and Bader, section 4.2); the kernel is TTMc.
 
-mpiexec -n 4 python examples/distributed/tucker_hooi.py [TENSOR] [--rank 4] [--iterations 10] [-o FACTORS.npz]
+    mpiexec -n 4 python examples/distributed/tucker_hooi.py [TENSOR] [--rank 4] [--iterations 10] [-o FACTORS.npz]
 """
 
 from __future__ import annotations

@@ -155,7 +155,9 @@ def test_no_server_and_no_folder(server: Server, tmp_path: Path) -> None:
         download.download(url, tmp_path / "file" / "a.gz")
 
 
-def test_a_host_that_cannot_be_reached_is_not_asked_for_every_file(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_cannot_be_reached_is_not_asked_for_every_file(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.server_close()
     opened: list[str] = []
     fetch_rest = download._fetch_rest

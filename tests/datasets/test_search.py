@@ -62,7 +62,9 @@ def test_the_newest_index(library) -> None:
         "def search(limit): return [M('New', 'matrix', 5, 4, 9, 'graph'), M('HB', 'arc130', 130, 130, 1037, 'materials problem')]"
     )
     found = {item.name: item for item in search(Query(source="suitesparse"), newest=True)}
-    assert found["New/matrix"] == Item("New/matrix", "suitesparse", "https://sparse.tamu.edu/MM/New/matrix.tar.gz", (5, 4), 9, "graph")
+    assert found["New/matrix"] == Item(
+        "New/matrix", "suitesparse", "https://sparse.tamu.edu/MM/New/matrix.tar.gz", (5, 4), 9, "graph"
+    )
     assert found["HB/arc130"].nnz == 1282, "of what is bundled the file's own entries are known"
     assert len(search(Query(source="frostt"), newest=True)) == 27
 

@@ -140,7 +140,6 @@ class Impossible(Exception):
 
 def _tried(name: str, subs: list[tuple[Sub, int]], known: Mapping[str, int]) -> int:
     """Return for how many values from 0 on an index keeps all subscripts inside."""
-
     def fits(value: int) -> bool:
         for sub, extent in subs:
             others = [other for other, _ in sub.terms if other != name]

@@ -216,7 +216,9 @@ def drawn_schedule(seed: int) -> Drawn:
     return random_draw(seed, Random(seed))[1]
 
 
-def random_draw(seed: int, rng: Random, kind: type[Drawer] = Drawer, keeps: Callable[[str], bool] = bool) -> tuple[Scheduled, Drawn]:
+def random_draw(
+    seed: int, rng: Random, kind: type[Drawer] = Drawer, keeps: Callable[[str], bool] = bool
+) -> tuple[Scheduled, Drawn]:
     """Return a case and what was drawn for it, by a kind of drawer; ``keeps`` says whether a legal directive may stay."""
     expression, choices = EXPRESSIONS[seed % len(EXPRESSIONS)]
     formats = kinds_of(rng.choice(choices))

@@ -86,7 +86,9 @@ def test_the_static_choice_ends_in_a_loop_over_the_result() -> None:
     choice = str(model_choice(image_problem()))
     assert choice.partition(")")[0].endswith(", j")
     image = np.where(RNG.random((20, 20, 8)) < 0.1, 1.0, 0.0)
-    layer = make_problem("O(x,y,m) = I(x+p,y+q,c) * F(p,q,c,m)", {"I": st.tensor(image, "dss"), "F": np.ones((3, 3, 8, 32))}, threads=1)
+    layer = make_problem(
+        "O(x,y,m) = I(x+p,y+q,c) * F(p,q,c,m)", {"I": st.tensor(image, "dss"), "F": np.ones((3, 3, 8, 32))}, threads=1
+    )
     assert layer.constants == {"m": 32}
     chosen = st.compile(layer.expression, {"I": "dss"}, schedule=model_choice(layer)).concretized.program
     assert leaf_loops(chosen)[-1] == "m"

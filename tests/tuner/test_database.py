@@ -98,7 +98,7 @@ class DatabaseContract:
             assert database.check() == []
 
     def test_any_text_survives(self, database: Database) -> None:
-        text = 'it\'s "quoted"; :name %s \\ \n \x7f é 漢'
+        text = "it's \"quoted\"; :name %s \\ \n \x7f é 漢"
         database.add(measurement(message=text, input=replace(INPUT, name=text)))
         found = next(database.measurements())
         assert (found.message, found.input.name) == (text, text)
@@ -106,6 +106,7 @@ class DatabaseContract:
     def test_text_that_no_database_holds_is_written_without_it(self, database: Database) -> None:
         database.add(measurement(message="a\0b\udcffc"))
         assert next(database.measurements()).message == "a?b?c"
+
 
     @pytest.mark.parametrize("version", [1, 2])
     def test_older_tables_are_brought_to_this_version(

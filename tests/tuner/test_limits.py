@@ -66,7 +66,9 @@ def test_the_bound_counts_buffers_of_loops_through_subsections(order: str, neede
     image = scipy.sparse.random_array((20, 30), density=0.1, rng=np.random.default_rng(0))
     given = {"A": st.tensor(image, "csr"), "F": np.ones((3, 4))}
     schedule, least = Schedule(f"reorder({order})"), max(0, needed - 1)
-    within, below = (make_problem("Y(i,j) = A(i+p,j+q) * F(p,q)", given, threads=1, limits=make_limits(bound)) for bound in (needed, least))
+    within, below = (
+        make_problem("Y(i,j) = A(i+p,j+q) * F(p,q)", given, threads=1, limits=make_limits(bound)) for bound in (needed, least)
+    )
     assert elements(within, schedule) == needed
     assert is_legal(within, schedule)
     assert is_legal(below, schedule) == (needed <= least)

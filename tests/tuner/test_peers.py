@@ -35,19 +35,14 @@ KERNELS = {
         {"sparse"},
     ),
     "y(i) = s(i+p) * f(p)": (
-        {"s": tensor(DENSE[0], "s"), "f": (f := np.array([1.0, -2, 3]))},
-        np.correlate(DENSE[0], f, "valid"),
-        {"scipy"},
+        {"s": tensor(DENSE[0], "s"), "f": (f := np.array([1.0, -2, 3]))}, np.correlate(DENSE[0], f, "valid"), {"scipy"},
     ),
     "Y(i,j) = F(p,q) * A(i+p,q+j)": (
         {"A": MATRIX, "F": (w := np.arange(1.0, 13).reshape(3, 4))},
-        sum(w[p, q] * DENSE[p : p + 38, q : q + 27] for p, q in np.ndindex(3, 4)),
-        {"scipy"},
+        sum(w[p, q] * DENSE[p : p + 38, q : q + 27] for p, q in np.ndindex(3, 4)), {"scipy"},
     ),
     "Y(i,j) = A(2*i+p,j+q) * F(p,q)": (
-        {"A": MATRIX, "F": w},
-        sum(w[p, q] * DENSE[p : p + 37 : 2, q : q + 27] for p, q in np.ndindex(3, 4)),
-        set(),
+        {"A": MATRIX, "F": w}, sum(w[p, q] * DENSE[p : p + 37 : 2, q : q + 27] for p, q in np.ndindex(3, 4)), set(),
     ),
     "C(i,j) = A(i,j) + B(i,j)": ({"A": MATRIX, "B": MATRIX}, 2 * DENSE, {"scipy", "mkl"}),
     "C(i,j) = A(i,j) + B(j,i)": ({"A": SQUARE, "B": SQUARE}, SQUARE.toarray() + SQUARE.toarray().T, set()),

@@ -33,7 +33,9 @@ def threads(loop: str, **holes: Hole) -> Template:
 
 
 SMALL = Space((threads("a", chunking=KIND), threads("b", chunk=CHUNK, chunking=KIND), threads("c")))
-LARGE = Space(tuple(threads(f"t{number}", chunk=CHUNK, chunking=KIND).then(opened(d.Unroll("x", 1), factor=UNROLL)) for number in range(6)))
+LARGE = Space(
+    tuple(threads(f"t{number}", chunk=CHUNK, chunking=KIND).then(opened(d.Unroll("x", 1), factor=UNROLL)) for number in range(6))
+)
 
 
 def text(template: int, chunk: int, kind: str, unroll: int) -> str:

@@ -80,7 +80,9 @@ def test_values_may_forbid_what_hoists_factors_out_of_sums() -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("meant", [{"semiring": ("min", "+")}, {"dtype": "float32"}], ids=str)
+@pytest.mark.parametrize(
+    "meant", [{"semiring": ("min", "+")}, {"dtype": "float32"}], ids=str
+)
 def test_tuned_and_looked_up_by_what_is_meant(meant: dict[str, Any], tmp_path: Path) -> None:
     database, operands = str(tmp_path / "s.sqlite"), {"A": MATRIX, "X": X}
     found = st.tune(SPMM, operands, trials=4, threads=1, database=database, schedules=["unroll(j, 2)"], **meant)

@@ -101,7 +101,9 @@ def test_the_table_of_trials(database: Path) -> None:
     assert list(table.columns) == [*contract, "factor"]
     assert list(table["origin"][:2]) == ["default", "given"]
     assert set(table["origin"][2:]) == {"search"}
-    assert dict(zip(table["schedule"][2:], table["factor"][2:], strict=True)) == {f"unroll(j, {code})": code for code in ALL if code != 1}
+    assert dict(zip(table["schedule"][2:], table["factor"][2:], strict=True)) == {
+        f"unroll(j, {code})": code for code in ALL if code != 1
+    }
     ran = table[table["status"] == "ok"]
     assert ((ran["low"] <= ran["seconds"]) & (ran["seconds"] <= ran["high"])).all()
     assert not ran["disturbed"].any()

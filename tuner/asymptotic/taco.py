@@ -70,3 +70,4 @@ def _protocols(nestings: Nestings, layout: Layout) -> Iterator[Chosen]:
                 options.append([steps, steps | {(number, place, first): "locate"}])
     for choice in product(*options):
         yield {mode: protocol for part in choice for mode, protocol in part.items()}
+

@@ -134,3 +134,4 @@ def members(tasks: int) -> Iterator[int]:
         lowest = tasks & -tasks
         yield lowest.bit_length() - 1
         tasks ^= lowest
+

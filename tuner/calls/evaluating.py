@@ -49,72 +49,31 @@ def lookups() -> ModuleType:
 
 @overload
 def evaluate(
-    expression: str,
-    operands: Mapping[str, Any],
-    output_format: DenseFormat | None = None,
-    schedule: str | Schedule = "auto",
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    target: str = "cpu",
-    threads: int | None = None,
-    convert: str = "auto",
-    semiring: tuple[str, str] | None = None,
-    database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None,
-    cache_share: float | None = None,
-    boundary: Boundary = None,
+    expression: str, operands: Mapping[str, Any], output_format: DenseFormat | None = None, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
 ) -> NDArray[Any]: ...
 @overload
 def evaluate(
-    expression: str,
-    operands: Mapping[str, Any],
-    output_format: SparseFormat,
-    schedule: str | Schedule = "auto",
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    target: str = "cpu",
-    threads: int | None = None,
-    convert: str = "auto",
-    semiring: tuple[str, str] | None = None,
-    database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None,
-    cache_share: float | None = None,
-    boundary: Boundary = None,
+    expression: str, operands: Mapping[str, Any], output_format: SparseFormat, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
 ) -> Tensor: ...
 @overload
 def evaluate(
-    expression: str,
-    operands: Mapping[str, Any],
-    output_format: Format | str,
-    schedule: str | Schedule = "auto",
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    target: str = "cpu",
-    threads: int | None = None,
-    convert: str = "auto",
-    semiring: tuple[str, str] | None = None,
-    database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None,
-    cache_share: float | None = None,
-    boundary: Boundary = None,
+    expression: str, operands: Mapping[str, Any], output_format: Format | str, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None,
 ) -> Any: ...
 @overload
 def evaluate(
-    expression: str,
-    operands: Mapping[str, Any],
-    output_format: Format | str | None = None,
-    schedule: str | Schedule = "auto",
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    target: str = "cpu",
-    threads: int | None = None,
-    convert: str = "auto",
-    semiring: tuple[str, str] | None = None,
-    database: str | PathLike[str] | None = None,
-    memory_bound: float | None = None,
-    cache_share: float | None = None,
-    boundary: Boundary = None,
-    *,
+    expression: str, operands: Mapping[str, Any], output_format: Format | str | None = None, schedule: str | Schedule = "auto",
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu", threads: int | None = None,
+    convert: str = "auto", semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None,
+    memory_bound: float | None = None, cache_share: float | None = None, boundary: Boundary = None, *,
     output_pattern: str | None,
 ) -> Any: ...
 def evaluate(
@@ -182,16 +141,7 @@ def evaluate(
     def choose(*request: Any) -> Schedule:
         given = compute.checked_extents(request[0], shape) or None
         return lookups().choose(
-            expression,
-            ready,
-            output_format,
-            target,
-            threads,
-            database,
-            semiring=semiring,
-            dtype=dtype,
-            shape=given,
-            boundary=boundary,
+            expression, ready, output_format, target, threads, database, semiring=semiring, dtype=dtype, shape=given, boundary=boundary,
             **limits,
         )
 

@@ -134,32 +134,18 @@ def tune(
 
 @overload
 def autotune(
-    expression: str,
-    trials: int = 100,
-    tune: bool = False,
-    output_format: Format | str | None = None,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    target: str = "cpu",
-    semiring: tuple[str, str] | None = None,
-    database: str | PathLike[str] | None = None,
-    boundary: Boundary = None,
+    expression: str, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
+    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None, boundary: Boundary = None,
     output_pattern: str | None = None,
 ) -> AutoTuned: ...
 @overload
 def autotune(expression: Callable[..., Any]) -> AutoTuned: ...
 @overload
 def autotune(
-    expression: None = None,
-    trials: int = 100,
-    tune: bool = False,
-    output_format: Format | str | None = None,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    target: str = "cpu",
-    semiring: tuple[str, str] | None = None,
-    database: str | PathLike[str] | None = None,
-    boundary: Boundary = None,
+    expression: None = None, trials: int = 100, tune: bool = False, output_format: Format | str | None = None,
+    shape: Shape | None = None, dtype: DTypeLike | None = None, target: str = "cpu",
+    semiring: tuple[str, str] | None = None, database: str | PathLike[str] | None = None, boundary: Boundary = None,
     output_pattern: str | None = None,
 ) -> Callable[[Callable[..., Any]], AutoTuned]: ...
 def autotune(

@@ -13,15 +13,8 @@ from .help import ExampleCommand
 from .output import print_json
 
 
-@click.command(
-    "doctor",
-    cls=ExampleCommand,
-    examples=(
-        ("tune-kernel doctor", "what was found"),
-        ("tune-kernel doctor --json", "as JSON"),
-        ("tune-kernel doctor --calibrate", "what memory and arithmetic give at most"),
-    ),
-)
+@click.command("doctor", cls=ExampleCommand, examples=(("tune-kernel doctor", "what was found"), ("tune-kernel doctor --json", "as JSON"),
+                                                        ("tune-kernel doctor --calibrate", "what memory and arithmetic give at most")))
 @options.together(
     options.database,
     click.option("--calibrate", is_flag=True, help="Measure anew what bandwidth and arithmetic reach with 1 thread and with all."),

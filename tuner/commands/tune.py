@@ -116,7 +116,9 @@ def as_json(result: TuneResult) -> dict[str, Any]:
     }
 
 
-def _measure_table(problem: Problem, store: Database, worker: Worker, settings: Settings, report: Report, given: Mapping[str, Any]) -> None:
+def _measure_table(
+    problem: Problem, store: Database, worker: Worker, settings: Settings, report: Report, given: Mapping[str, Any]
+) -> None:
     """Measure a truth table and say what is in it."""
     path = given["table"]
 

@@ -36,42 +36,10 @@ INSERT_VERSION = "INSERT INTO st_meta (name, value) VALUES ('schema', :version) 
 SELECT_VERSION = "SELECT value FROM st_meta WHERE name = 'schema'"
 
 WORKLOAD_COLUMNS = ("machine", "kernel", "formats", "dtype", "target", "threads", "semiring")
-MEASUREMENT_COLUMNS = (
-    "campaign",
-    "role",
-    "schedule",
-    "status",
-    "seconds",
-    "low",
-    "high",
-    "samples",
-    "disturbed",
-    "origin",
-    "parameters",
-    "compiler",
-    "flags",
-    "message",
-    "source",
-    "build_seconds",
-    "policy",
-    "load",
-    "code",
-    "created",
-)
-DECISION_COLUMNS = (
-    "campaign",
-    "schedule",
-    "seconds",
-    "default_seconds",
-    "speedup_low",
-    "speedup_high",
-    "ties",
-    "policy",
-    "compiler",
-    "flags",
-    "code",
-    "created",
-)
+MEASUREMENT_COLUMNS = ("campaign", "role", "schedule", "status", "seconds", "low", "high", "samples", "disturbed", "origin", "parameters",
+                       "compiler", "flags", "message", "source", "build_seconds", "policy", "load", "code", "created")
+DECISION_COLUMNS = ("campaign", "schedule", "seconds", "default_seconds", "speedup_low", "speedup_high", "ties", "policy", "compiler",
+                    "flags", "code", "created")
 JSON_COLUMNS = frozenset(("samples", "parameters", "policy", "ties"))
 """Those that hold JSON."""
 

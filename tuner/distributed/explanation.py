@@ -9,7 +9,9 @@ from ..operands import load_operands
 from .plan import as_dict, request_of
 
 
-def volumes(expression: str, inputs: Mapping[str, str], dims: Mapping[str, int], formats: Mapping[str, str], ranks: int) -> dict[str, Any]:
+def volumes(
+    expression: str, inputs: Mapping[str, str], dims: Mapping[str, int], formats: Mapping[str, str], ranks: int
+) -> dict[str, Any]:
     """Return ``ranks``, and what ``volume`` returns in both of its cases, with the ``best_bytes`` of all grids.
 
     ``volume`` is for dense operands and a result that every rank has whole, as ``evaluate`` takes and gives them; ``volume_distributed``

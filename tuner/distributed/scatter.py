@@ -24,7 +24,9 @@ from .volume import spread_grid
 from .world import World, world
 
 
-def tensor(data: Any = None, format: Format | str | None = None, grid: Sequence[int] | None = None) -> DistributedTensor | DistributedArray:
+def tensor(
+    data: Any = None, format: Format | str | None = None, grid: Sequence[int] | None = None
+) -> DistributedTensor | DistributedArray:
     """Distribute a tensor over all ranks; every rank calls it.
 
     Args:

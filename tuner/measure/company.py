@@ -50,6 +50,7 @@ class Company:
         stolen = self.stolen > max(_STOLEN * self.seconds, _TICK)
         return waited or stolen or self.throttled > 0 or self.lacked > 0
 
+
     def within(self, seconds: float) -> Company:
         """Return the company of the part of a sample that was timed: so long, in one piece.
 

@@ -142,3 +142,5 @@ def coordinates(subscript: Affine, axes: tuple[str, ...], extents: Mapping[str, 
         place = axes.index(index)
         total = total + coefficient * np.arange(extents[index]).reshape((-1,) + (1,) * (len(axes) - 1 - place))
     return total
+
+

@@ -69,7 +69,9 @@ def without_base(entry: Entry, before: Entry | None, margin: float) -> Change:
     told, message = verdict(found, max(margin, LEAST_MARGIN)), ""
     if told is None or (told == "same" and not found.low <= 1 <= found.high):
         told, message = "undecided", "two nights cannot tell; --base PATH races the versions"
-    return Change(entry.kernel, entry.input, before.seconds, entry.seconds, found.ratio, told, found.low, found.high, "baseline", message)
+    return Change(
+        entry.kernel, entry.input, before.seconds, entry.seconds, found.ratio, told, found.low, found.high, "baseline", message
+    )
 
 
 def agreed(first: Change, second: Change) -> Change:

@@ -69,35 +69,23 @@ def _figure_6() -> str:
         taco = list(taco_schedules(space))
         kept = sum(one.count for one in model.listed_frontier(taco))
         printed = PRINTED[name]
-        rows.append(
-            (
-                f"{name} `{expression}`",
-                f"{exact['schedules']:.0f}",
-                f"{exact['undominated']:.0f} ({exact['classes']:.0f})",
-                f"{paper['undominated']:.0f} ({paper['classes']:.0f})",
-                printed[1],
-                f"{len(taco)}",
-                f"{kept}",
-                f"{printed[3]}",
-                f"{exact['seconds']:.3f}",
-                f"{paper['seconds']:.3f}",
-                f"{exact['megabytes']:.0f}",
-                f"{paper['megabytes']:.0f}",
-            )
-        )
+        rows.append((
+            f"{name} `{expression}`",
+            f"{exact['schedules']:.0f}",
+            f"{exact['undominated']:.0f} ({exact['classes']:.0f})",
+            f"{paper['undominated']:.0f} ({paper['classes']:.0f})",
+            printed[1],
+            f"{len(taco)}",
+            f"{kept}",
+            f"{printed[3]}",
+            f"{exact['seconds']:.3f}",
+            f"{paper['seconds']:.3f}",
+            f"{exact['megabytes']:.0f}",
+            f"{paper['megabytes']:.0f}",
+        ))
     head = (
-        "kernel",
-        "min-depth schedules",
-        "undominated, exact (costs)",
-        "undominated, paper's state (costs)",
-        "printed",
-        "TACO",
-        "undominated",
-        "printed",
-        "seconds, exact",
-        "seconds, paper's",
-        "MB, exact",
-        "MB, paper's",
+        "kernel", "min-depth schedules", "undominated, exact (costs)", "undominated, paper's state (costs)", "printed",
+        "TACO", "undominated", "printed", "seconds, exact", "seconds, paper's", "MB, exact", "MB, paper's",
     )
     return f"""
 ## Figure 6
@@ -256,16 +244,14 @@ def _own_spaces() -> str:
     requests: list[tuple[str, str, str | None]] = [(name, expression, None) for name, expression in KERNELS.items()]
     for name, expression, sparse in (*requests, *LARGER):
         found = measured(expression, own=True, sparse=sparse, runs=1)
-        rows.append(
-            (
-                f"{name} `{expression}`",
-                f"{found['schedules']:.0f}",
-                f"{found['undominated']:.0f} ({found['classes']:.0f})",
-                f"{found['count_seconds']:.2f}",
-                f"{found['seconds']:.2f}",
-                f"{found['megabytes']:.0f}",
-            )
-        )
+        rows.append((
+            f"{name} `{expression}`",
+            f"{found['schedules']:.0f}",
+            f"{found['undominated']:.0f} ({found['classes']:.0f})",
+            f"{found['count_seconds']:.2f}",
+            f"{found['seconds']:.2f}",
+            f"{found['megabytes']:.0f}",
+        ))
     return f"""
 ## Our own space
 

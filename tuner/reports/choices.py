@@ -127,7 +127,11 @@ def measured(name: str, seconds: float, quiet: int, disturbed: int) -> list[Choi
 
 def agreeing(choices: Sequence[Choice]) -> tuple[int, int]:
     """Return how many pairs of quiet choices differ by less than ``AGREE``, and of how many: one campaign of a case and the next."""
-    pairs = [(one, other) for one, other in pairwise(choices) if one.kernel == other.kernel and not one.company and not other.company]
+    pairs = [
+        (one, other)
+        for one, other in pairwise(choices)
+        if one.kernel == other.kernel and not one.company and not other.company
+    ]
     return sum(max(one.against / other.against, other.against / one.against) < AGREE for one, other in pairs), len(pairs)
 
 

@@ -44,7 +44,9 @@ REAL = {"MTTKRP": 64, "TTMc": 16, "TTTP": 32, "TTTc": 16}
 @click.option("--run", "counted", multiple=True, metavar="TENSOR", help="A tensor to run the kernels on; may be repeated.")
 @click.option("--runs", type=int, multiple=True, default=(1, 2, 4, 7), show_default=True, help="Numbers of ranks to run on.")
 @click.option("--paper/--no-paper", default=True, show_default=True, help="Also at the sizes of the paper.")
-def main(tensors: Sequence[str], output: Path, ranks: Sequence[int], counted: Sequence[str], runs: Sequence[int], paper: bool) -> None:
+def main(
+    tensors: Sequence[str], output: Path, ranks: Sequence[int], counted: Sequence[str], runs: Sequence[int], paper: bool
+) -> None:
     """Write the page: volumes for TENSORS, .tns files or names of the catalogue."""
     volumes = [row for pattern, kernels in PAPER if paper for row in volume_rows(shown(pattern), pattern, kernels, ranks)]
     volumes += [row for tensor in tensors for row in volume_rows(Path(tensor).name, load(tensor, "csf"), REAL, ranks)]

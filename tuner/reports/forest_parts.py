@@ -126,3 +126,4 @@ def _split(tree: Tree) -> tuple[Tree, ...]:
 def _plain(schedule: Schedule) -> Schedule:
     """Return a schedule that leaves the kinds of workspaces to the compiler."""
     return Schedule([one for one in schedule if not isinstance(one, WorkspaceDirective)])
+

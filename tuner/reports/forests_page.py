@@ -40,7 +40,7 @@ def page(points: Sequence[Point]) -> str:
     parts = [
         "# Loop nest forests",
         f"`{COMMAND}` wrote this page. {states.text}",
-        '## What the stages leave\n\nSchedules (buckets of equal cost) after each stage of preset "sparseauto", and all its milliseconds,'
+        "## What the stages leave\n\nSchedules (buckets of equal cost) after each stage of preset \"sparseauto\", and all its milliseconds,"
         " after Tables 3 and 4 of SparseAuto.",
         _stages(points),
         "## The family\n\nMilliseconds of what is chosen without measuring, on one thread, and how many times as long others take:"
@@ -53,13 +53,13 @@ def page(points: Sequence[Point]) -> str:
         "## Chosen against all\n\nHow many schedules the stages leave, milliseconds of the best and the worst of them, of the one that"
         " sizes choose among them, and of the one that is chosen from the whole space; at last the two over the best.",
         _every(points),
-        '## Without a stage\n\nSchedules (costs) that are left, and milliseconds, where one stage of "sparseauto" is left out.',
+        "## Without a stage\n\nSchedules (costs) that are left, and milliseconds, where one stage of \"sparseauto\" is left out.",
         _ablation(points),
         "## Buffers, shared loops, threads\n\nMilliseconds. A buffer of one element and one of a row, after Figure 5 (c) of Kanakagiri and"
         " Solomonik; forests of least work with all loops shared, and with the outermost only; one thread and two, beside what asymptotic"
         " costs alone choose, after Figures 10 and 13 of SparseAuto.",
         _further(points),
-        '## Growing modes\n\nMilliseconds of the schedule that preset "spttn" chooses and of ours, where the dense modes grow, after the'
+        "## Growing modes\n\nMilliseconds of the schedule that preset \"spttn\" chooses and of ours, where the dense modes grow, after the"
         " comparison of SparseAuto with SpTTN-Cyclops.",
         _each(points, "extents"),
     ]

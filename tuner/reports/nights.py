@@ -29,7 +29,7 @@ from .states import States
 
 _COMMAND = "python -m sparsetune.tuner.reports.nights"
 
-_SLOWER = """
+_SLOWER = '''
 import time as _time
 def _slower(call, part={part}):
     def slow(*given, **named):
@@ -40,7 +40,7 @@ def _slower(call, part={part}):
             pass
         return found
     return slow
-"""
+'''
 _TIMED_C = """
 #include <time.h>
 static double st_seconds_now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }

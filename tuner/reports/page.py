@@ -168,7 +168,8 @@ def _peers(material: Material) -> str:
     means = [
         f"{kernel} {geometric_mean(found):.2f} (least {min(found):.2f}; by least times {min(undisturbed):.2f})"
         for kernel in KERNELS
-        if (found := [gain for of, gain, _ in gains if of == kernel]) and (undisturbed := [gain for of, _, gain in gains if of == kernel])
+        if (found := [gain for of, gain, _ in gains if of == kernel])
+        and (undisturbed := [gain for of, _, gain in gains if of == kernel])
     ]
     return f"""## Other libraries
 

@@ -77,7 +77,9 @@ def measured(kernel: str, preset: str, dimension: int, patterns: Sequence[str]) 
         fastest = [number for side in (True, False) for number in [one for one in order if inside_frontier[one] is side][:FEW]]
         again = dict(zip(fastest, least_times([runs[number] for number in fastest], SECONDS, 200), strict=True))
         times = [min(first[number], again.get(number, first[number])) for number in range(len(runs))]
-        inside, outside = (min((one for one in fastest if inside_frontier[one] is side), key=times.__getitem__) for side in (True, False))
+        inside, outside = (
+            min((one for one in fastest if inside_frontier[one] is side), key=times.__getitem__) for side in (True, False)
+        )
         yield Finding(
             kernel, preset, dimension, name, len(schedules), len(programs), len(kept),
             times[inside], times[outside], max(times), work(runs[inside]), work(runs[outside]),

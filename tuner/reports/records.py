@@ -82,22 +82,8 @@ class Count:
     expected: int
 
 
-_ROW_HEADER = (
-    "figure",
-    "kernel",
-    "input",
-    "variant",
-    "threads",
-    "load",
-    "median_ms",
-    "least_ms",
-    "spread",
-    "schedule",
-    "machine",
-    "date",
-    "commit",
-    "times_ms",
-)
+_ROW_HEADER = ("figure", "kernel", "input", "variant", "threads", "load", "median_ms", "least_ms", "spread", "schedule", "machine", "date",
+               "commit", "times_ms")
 
 
 class Races:

@@ -37,7 +37,6 @@ LARGER = (  # kernels of Dias et al. (SparseAuto) and the largest of Figure 6, i
     ("masked sum, all sparse", "A(i,j) = B(i,j) * (C(i,j) + D(i,j))", "ABCD"),
 )
 
-
 def paper_space(expression: str, rules: Rules = PIGEON, sparse: str | None = None, **options) -> tuple[ScheduleSpace, CostModel]:
     """Return the space and cost model of an expression, matrices and tensors stored (dense, compressed, ...).
 

@@ -74,3 +74,4 @@ class Local(Drawn):
         for place, hole in enumerate(self._space.templates[point.template].holes):
             for value in hole.choices:
                 yield Point(point.template, (*point.values[:place], value, *point.values[place + 1 :]))
+

@@ -43,7 +43,9 @@ def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable
     return (forest for _, forest in cheapest(contraction, sizes, most, watch, limit))
 
 
-def cheapest(contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None], limit: float) -> Iterator[tuple[float, Forest]]:
+def cheapest(
+    contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None], limit: float
+) -> Iterator[tuple[float, Forest]]:
     """Yield the same forests with their work."""
     if not 2 < len(contraction.operands) <= MOST_OPERANDS:
         return

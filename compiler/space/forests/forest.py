@@ -132,3 +132,4 @@ def shared_loops(one: Placed, other: Placed) -> int:
     """Return how many outermost loops two terms share."""
     pairs = zip(one.loops, other.loops, strict=False)
     return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one.loops), len(other.loops)))
+

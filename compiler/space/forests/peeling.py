@@ -209,7 +209,9 @@ class Peeling:
     def _fits(self, rest: Rest, count: int) -> bool:
         """Return whether buffers between the first terms and the others have few enough modes."""
         most = self.rules.memory_depth
-        return most is None or all((self.contraction.open(part) & ~rest.removed).bit_count() <= most for part in passed(rest.terms, count))
+        return most is None or all(
+            (self.contraction.open(part) & ~rest.removed).bit_count() <= most for part in passed(rest.terms, count)
+        )
 
     def forest(self, derivation: Derivation) -> Forest:
         """Return the forest that a derivation of the whole stands for."""
@@ -275,3 +277,4 @@ def passed(terms: Path, count: int) -> Iterator[int]:
 def path_depth(contraction: Contraction, path: Path) -> int:
     """Return how many loops stand inside each other, at most, in the forests of a path."""
     return max(term_indices(contraction, term).bit_count() for term in path)
+

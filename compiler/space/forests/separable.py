@@ -126,7 +126,9 @@ def dense_loops(most: int = 2) -> SeparableCost:
 
 def is_stored(peel: Peel) -> bool:
     """Return whether a term of a loop has something of a sparse operand that has the loop's index."""
-    return any(term.operands >> number & 1 and peel.loop in chain for number, chain in peel.contraction.chains for term in peel.terms)
+    return any(
+        term.operands >> number & 1 and peel.loop in chain for number, chain in peel.contraction.chains for term in peel.terms
+    )
 
 
 def _elements(contraction: Contraction, mask: int, extents: Mapping[str, float]) -> float:

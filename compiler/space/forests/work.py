@@ -78,7 +78,9 @@ def _emptied(elements: float) -> float:
 def iterations(peel: Peel, sizes: Sizes) -> float:
     """Return how often a loop runs each time it is entered, on average."""
     contraction = peel.contraction
-    driving = [(operand, chain) for operand, chain in contraction.chains if peel.loop in chain and is_driven(peel, 1 << operand)]
+    driving = [
+        (operand, chain) for operand, chain in contraction.chains if peel.loop in chain and is_driven(peel, 1 << operand)
+    ]
     read = {operand for term in peel.terms for operand in members(term.operands) if 1 << operand in term.parts}
     around = {operand: _outer_levels(chain, peel.removed) for operand, chain in contraction.chains if operand in read}
     inside = around | {operand: chain.index(peel.loop) + 1 for operand, chain in driving}

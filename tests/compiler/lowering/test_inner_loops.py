@@ -80,6 +80,7 @@ def test_dense_levels_have_no_coordinates_to_ask_for() -> None:
     assert np.array_equal(compiled(B=tensor(cube.astype(float), formats["B"])), np.einsum("ijj->j", cube))
 
 
+
 @pytest.mark.parametrize("form", ["csr", "coo"])
 def test_coordinates_of_positions_of_a_tile_count_like_their_index(form: str) -> None:
     """A collapse of them, cut again, goes through all tiles."""

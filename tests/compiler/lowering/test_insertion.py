@@ -37,7 +37,9 @@ def test_rows_that_are_not_kept(schedule: str, form: str) -> None:
 def test_rows_of_another_semiring(schedule: str) -> None:
     b, c, used = operands(40, 6)
     b, c = (st.Tensor(given.shape, given.format, given.levels, given.values, np.inf) for given in (b, c))
-    made = st.evaluate(EXPRESSION, {"B": b, "C": c}, output_format="compressed, dense", schedule=schedule, semiring=("min", "+"), threads=4)
+    made = st.evaluate(
+        EXPRESSION, {"B": b, "C": c}, output_format="compressed, dense", schedule=schedule, semiring=("min", "+"), threads=4
+    )
     assert np.array_equal(made.to_numpy(), np.where(used[:, None], 3.0, np.inf) * np.ones(6))
 
 

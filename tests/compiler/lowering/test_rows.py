@@ -55,7 +55,9 @@ def test_short_rows_are_stored_once_and_never_read(expression: str, formats: dic
         (SPMM, {"A": "csr"}, {"r": 32}, "split(j, a, b, 4); reorder(a, i, b, r)"),
     ],
 )
-def test_other_rows_are_updated_where_they_lie(expression: str, formats: dict[str, str], extents: dict[str, int], schedule: str) -> None:
+def test_other_rows_are_updated_where_they_lie(
+    expression: str, formats: dict[str, str], extents: dict[str, int], schedule: str
+) -> None:
     assert reads_or_fills(compile_kernel(expression, formats, extents, schedule))
 
 

@@ -215,17 +215,8 @@ DRAINED = Call("bits_drain", (ArrayRef("crd", I32), ArrayRef("bits", Type("u64")
         spmv(tag=Parallel("dynamic", FEWEST - 1)),
     ],
     ids=[
-        "drained into",
-        "one by one",
-        "difference",
-        "row's",
-        "sum's",
-        "operand written",
-        "clipped",
-        "rows overlap",
-        "no rows",
-        "guarded",
-        "few rows",
+        "drained into", "one by one", "difference", "row's", "sum's",
+        "operand written", "clipped", "rows overlap", "no rows", "guarded", "few rows",
     ],
 )
 def test_what_has_no_batches(kernel: Function) -> None:

@@ -74,7 +74,10 @@ DEVICE = {
         "collapse(i, j, f); pos(f, p, A); split(p, b, q, 64); reorder(b, k, q);"
         " parallelize(b, gpu_block, no_races); parallelize(k, gpu_thread, atomics)",
     ),
-    "counted": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}, "assemble(C, insert); parallelize(i, gpu_thread, no_races)"),
+    "counted": (
+        "C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"},
+        "assemble(C, insert); parallelize(i, gpu_thread, no_races)",
+    ),
 }  # fmt: skip
 
 

@@ -213,7 +213,7 @@ def test_round_trip(found: list[d.Directive]) -> None:
     assert str(Schedule(str(schedule))) == str(schedule)
 
 
-@given(st.text(alphabet='ijB(),;[]"123 *+splitreorder', max_size=40))
+@given(st.text(alphabet="ijB(),;[]\"123 *+splitreorder", max_size=40))
 def test_no_text_ends_in_anything_but_a_schedule_or_a_schedule_error(text: str) -> None:
     with contextlib.suppress(ScheduleError):
         schedule = Schedule(text)

@@ -86,7 +86,9 @@ def test_candidates_compute_the_same(kernel: str) -> None:
     draw = np.random.default_rng(1)
     extents = dict(zip("ijklmr", (3, 2, 3, 2, 2, 2), strict=True))
     operands = list(accesses(parse(expression).value))
-    arrays = {access.tensor: draw.integers(1, 9, [extents[name] for name in access.indices]) * (draw.random() < 0.6) for access in operands}
+    arrays = {
+        access.tensor: draw.integers(1, 9, [extents[name] for name in access.indices]) * (draw.random() < 0.6) for access in operands
+    }
     arrays[operands[0].tensor] = arrays[operands[0].tensor] * (draw.random(arrays[operands[0].tensor].shape) < 0.5)
     expected = np.einsum(einsum, *(arrays[access.tensor] for access in operands))
     chosen = random.Random(0).sample(items, min(len(items), 8))

@@ -96,7 +96,8 @@ def test_default_protocols_follow_formats():
     statement = parse_protocolized("(forall(i,j) a(i) += B(i,j) * w(j) where forall(j,k) w(j) += C(j:step,k:step) * d(k))")
     formats = {"B": Format("ds"), "C": Format("ds"), "d": Format("d")}
     assert show_protocolized(with_default_protocols(statement, formats)) == (
-        "(forall(i) forall(j) a(i) += B(i:locate,j:step) * w(j:locate) where forall(j) forall(k) w(j) += C(j:step,k:step) * d(k:locate))"
+        "(forall(i) forall(j) a(i) += B(i:locate,j:step) * w(j:locate)"
+        " where forall(j) forall(k) w(j) += C(j:step,k:step) * d(k:locate))"
     )
     alone = parse_protocolized("forall(i) a(i) = w(i) * d(i)")
     assert "w(i:step) * d(i:locate)" in show_protocolized(with_default_protocols(alone, {"d": Format("d")}))

@@ -120,7 +120,7 @@ def test_scipy_gets_index_arrays_that_it_may_change() -> None:
     for name in ("csr", "csc", "coo", "dense, narrow"):
         packed = st.tensor(array, name)
         before, given = packed.to_numpy(), packed.to_scipy()
-        for part in given.coords if given.format == "coo" else (given.indices, given.indptr):
+        for part in (given.coords if given.format == "coo" else (given.indices, given.indptr)):
             assert part.flags.writeable
             part[:] = 0
         assert np.array_equal(packed.to_numpy(), before)
@@ -138,7 +138,7 @@ def test_operands_that_change_after_they_were_stored_or_bound(format: str) -> No
     expected, kernel = array @ x, st.compile(SPMV, {"A": format})
     stored, bound = st.tensor(array, format), kernel.bind(A=array, x=x)
     values = array.data.copy()
-    for part in array.coords if array.format == "coo" else (array.indices, array.indptr):
+    for part in (array.coords if array.format == "coo" else (array.indices, array.indptr)):
         part[:] = 10**8
     np.testing.assert_allclose(kernel(A=stored, x=x), expected)
     np.testing.assert_allclose(bound(), expected)

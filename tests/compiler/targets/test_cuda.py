@@ -41,6 +41,7 @@ def nvcc() -> str:
         pytest.skip(str(error))
 
 
+
 SPMV, SPMM = "y(i) = A(i,j) * x(j)", "Y(i,k) = A(i,j) * X(j,k)"
 WARPS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
 BLOCKS = "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, parallel_reduction)"
@@ -482,8 +483,7 @@ def test_positions_beyond_32_bits() -> None:
         (CARRIED.replace("split(q, t, n, 2);", "split(q, n, t, 2); reorder(b, t, n);"), "in order; these add to several; use atomics"),
         (
             "split(j, a, b, 8192); precompute(A(i,j) * x(j), b, b, w); workspace(w, registers); parallelize(i, gpu_block, no_races);"
-            " parallelize([0], b, gpu_thread, no_races)",
-            "on a GPU a block has 48128 bytes",
+            " parallelize([0], b, gpu_thread, no_races)", "on a GPU a block has 48128 bytes",
         ),
         ("parallelize(i, cpu_thread, no_races)", "target cuda has no such unit; it has gpu_block, gpu_thread, gpu_warp"),
     ],

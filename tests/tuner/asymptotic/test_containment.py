@@ -53,7 +53,9 @@ def test_verdict_equals_that_of_the_canonical_database(container, contained):
     entries, values = canonical_database(contained)
     own = tuple(f"<{name}>" for name in contained.names)
     assert own in answers(contained, entries, values)
-    inside = any(_covers(typed(container, answer), typed(contained, own)) for answer in answers(container, entries, values))
+    inside = any(
+        _covers(typed(container, answer), typed(contained, own)) for answer in answers(container, entries, values)
+    )
     assert (find_homomorphism(container, contained) is not None) == inside
 
 
@@ -82,11 +84,8 @@ def test_assumptions_only_add_what_they_say(container, contained, entries):
     ("container", "contained", "expected"),
     [
         # {[j,i] | exists k A(i,j,k)} is within {[i,j,k] | A(i,j,k)}: section 5.1
-        (
-            Query((Variable("i", "I"), Variable("j", "J"), Variable("k", "K")), frozenset([clause("A", "i", "j", "k")])),
-            Query((Variable("j", "J"), Variable("i", "I")), frozenset([clause("A", "i", "j", 0)])),
-            True,
-        ),
+        (Query((Variable("i", "I"), Variable("j", "J"), Variable("k", "K")), frozenset([clause("A", "i", "j", "k")])),
+         Query((Variable("j", "J"), Variable("i", "I")), frozenset([clause("A", "i", "j", 0)])), True),
         # a whole dimension is not within the rows of a matrix
         (Query((Variable("i", "I"), Variable("j", "J")), frozenset([clause("C", "i", "j")])), Query((Variable("i", "I"),)), False),
         # dimensions are respected, names are not

@@ -142,7 +142,9 @@ def test_a_workspace_is_cheaper_where_its_reader_is_dropped():
     assignment = parse("A(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)")
     formats = csf_formats(assignment) | {name: Format((DENSE,) * 2) for name in "CD"}
     direct = parse_protocolized("forall(i,l,m,j,k) A(i,l,m) += B(i:step,j:step,k:step) * C(j,l) * D(k,m)")
-    scalar = parse_protocolized("forall(i,m,j) (forall(l) A(i,l,m) += C(j,l) * t where forall(k) t += B(i:step,j:step,k:step) * D(k,m))")
+    scalar = parse_protocolized(
+        "forall(i,m,j) (forall(l) A(i,l,m) += C(j,l) * t where forall(k) t += B(i:step,j:step,k:step) * D(k,m))"
+    )
     ahead, paper = (CostModel(assignment, formats, algebra=Algebra(looks_ahead=looks)) for looks in (True, False))
     assert ahead.compare(scalar, direct).verdict == "cheaper"
     assert paper.compare(scalar, direct).verdict == "incomparable"

@@ -224,7 +224,10 @@ def test_task_sets_are_what_a_simulation_does(data):
 
 
 def test_the_paper_forgets_how_workspaces_depend_on_outer_loops():
-    text = "forall(l) (forall(i,j) A(i,j) += w(i:step) * D(l:step,j:step) where forall(k,i) w(i) += B(i:step,k:step) * C(k:step,l:step))"
+    text = (
+        "forall(l) (forall(i,j) A(i,j) += w(i:step) * D(l:step,j:step)"
+        " where forall(k,i) w(i) += B(i:step,k:step) * C(k:step,l:step))"
+    )
     assignment = parse(KERNELS["SpGEMM2"])
     exact, paper = (CostModel(assignment, csf_formats(assignment), state) for state in ("exact", "paper"))
     statement = parse_protocolized(text)
@@ -250,10 +253,8 @@ def test_every_input_is_covered_by_one_simulation(text, looks_ahead):
     charges = [one for one in Interpreter(predicates, frozenset("BC"), Reading(algebra)).charges(statement) if one.resource == "time"]
     cells = list(product(range(2), repeat=2))
     for bits in range(256):
-        patterns = {
-            "B": frozenset(cell for place, cell in enumerate(cells) if bits >> place & 1),
-            "C": frozenset(cell for place, cell in enumerate(cells) if bits >> (place + 4) & 1),
-        }
+        patterns = {"B": frozenset(cell for place, cell in enumerate(cells) if bits >> place & 1),
+                    "C": frozenset(cell for place, cell in enumerate(cells) if bits >> (place + 4) & 1)}
         simulation = Simulation(patterns | {"w": frozenset()}, algebra)
         simulation.run(statement, {})
         counted = {
