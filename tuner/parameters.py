@@ -7,7 +7,7 @@ elsewhere they are instructions for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..compiler.concrete.nodes import FAR_AHEAD
@@ -25,6 +25,7 @@ from ..compiler.space.template import Hole, Values
 from ..compiler.storage.tensor import Tensor
 from .constants import Constants, machine_constants
 from .gathers import scattered_share
+from .legality import applied
 from .problem import Problem
 from .row_ends import ends_are_foreseen
 from .shares import chunks, largest_chunk, static_excess
@@ -98,16 +99,42 @@ def _in_chunks(problem: Problem, candidate: Candidate, hole: Hole, graph: Proven
 def _as_given(problem: Problem, candidate: Candidate, graph: Provenance, seconds: float) -> float:
     """Return how many times an even share of a parallel loop the share takes that a template prescribes."""
     directives = candidate.template.fill().directives
-    shared = [one for one in directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread"]
-    if not shared or problem.threads < 2:
+    if problem.threads < 2 or _shared_loop(directives) is None:
         return 1.0
-    tensor = next((found for _, found in _begun_by(problem, graph.originals(shared[0].index))), None)
-    if tensor is None or any(isinstance(one, d.Pos) for one in directives):
-        return _GIVEN
-    rows = next((one.factor for one in directives if isinstance(one, d.Split) and one.outer == shared[0].index), 1)
-    kind, chunk = shared[0].chunking or "static", shared[0].chunk
-    times = _times((kind, None if chunk is None else chunk * rows), tensor, problem.threads, seconds)
+    given = _given_share(problem, directives, graph)
+    times = None if given is None else _times(*given, problem.threads, seconds)
     return _GIVEN if times is None else times * _AS_WRITTEN
+
+
+def largest_share(problem: Problem, schedule: Schedule) -> float | None:
+    """Return the largest share of the work of a problem's threads over the mean, as far as it is known before: of even stretches of the
+    outermost loop; 1 where threads take chunks, each when it has done the one before. None where nothing is known of it."""
+    if problem.threads < 2 or _shared_loop(schedule.directives) is None:
+        return None
+    given = _given_share(problem, schedule.directives, graph_of(applied(problem, schedule).relations))
+    match given:
+        case ("static", None), tensor:
+            return static_excess(tensor, problem.threads)
+        case ("dynamic" | "guided", int(chunk)), tensor:
+            return max(1.0, problem.threads * largest_chunk(tensor, chunk))
+    return None
+
+
+def _shared_loop(directives: Sequence[d.Directive]) -> d.Parallelize | None:
+    """Return what gives a loop to threads."""
+    return next((one for one in directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread"), None)
+
+
+def _given_share(problem: Problem, directives: Sequence[d.Directive], graph: Provenance) -> tuple[tuple[str, int | None], Tensor] | None:
+    """Return how directives share a loop out, in iterations of the first level of the tensor that it goes through."""
+    shared = _shared_loop(directives)
+    if shared is None or any(isinstance(one, d.Pos) for one in directives):
+        return None
+    tensor = next((found for _, found in _begun_by(problem, graph.originals(shared.index))), None)
+    if tensor is None:
+        return None
+    rows = next((one.factor for one in directives if isinstance(one, d.Split) and one.outer == shared.index), 1)
+    return (shared.chunking or "static", None if shared.chunk is None else shared.chunk * rows), tensor
 
 
 def _times(choice: Any, tensor: Tensor, threads: int, seconds: float) -> float | None:

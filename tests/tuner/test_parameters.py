@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 from sparsetune.compiler.native.machine import CacheLevel, this_machine
 from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner import calibration
@@ -19,6 +20,7 @@ from sparsetune.tuner.constants import Constants, machine_constants
 from sparsetune.tuner.gathers import scattered_share
 from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
+from sparsetune.tuner.parameters import largest_share
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.shares import ITERATION, chunks, largest_chunk, static_excess
 
@@ -128,6 +130,17 @@ def test_shares_follow_the_rows() -> None:
     skewed = str(model_choice(spmm(with_rows(lengths.tolist()), threads=2)))
     assert "dynamic" in skewed
     assert "cpu_thread" not in str(model_choice(spmm(with_rows([3] * 60), threads=2)))
+
+
+def test_the_largest_share_of_threads_is_counted() -> None:
+    lengths = np.where(np.arange(1000) < 500, 28, 8)
+    problem = spmm(with_rows(lengths.tolist()), threads=2)
+    for chunking, expected in (("static", 1.5), ("dynamic, 500", 1.5), ("dynamic, 10", 1.0)):
+        assert largest_share(problem, Schedule(f"parallelize(i, cpu_thread, no_races, {chunking})")) == pytest.approx(expected)
+    assert largest_share(problem, Schedule()) is None
+    assert largest_share(problem, Schedule("parallelize(k, cpu_thread, no_races)")) is None
+    tiles = Schedule("split(i, i0, i1, 500); parallelize(i0, cpu_thread, no_races, dynamic, 1)")
+    assert largest_share(problem, tiles) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"operation": 0}', '{"operation": "x"}', '{"speed": 1}', '{"start": 9}'])

@@ -26,6 +26,7 @@ from ..lookup import lookup_problem
 from ..measure.finals import Comparison
 from ..measure.timing import least_of
 from ..model import model_choice
+from ..parameters import largest_share
 from ..peers import Peer
 from ..problem import Problem
 from ..records import Decision, Measurement
@@ -63,6 +64,7 @@ class Figure(Taken):
         note: why there are no figures.
         bytes: of the operands and the result, each once; 0 where it was not counted, as for what is not behind a library.
         flops, loads, iterations: as ``BoundKernel.count`` says; 0 likewise.
+        largest_share: of the work of threads, over the mean, as ``parameters.largest_share`` says; 0 where nothing is known, and likewise.
     """
 
     kernel: str
@@ -86,6 +88,7 @@ class Figure(Taken):
     flops: int = 0
     loads: int = 0
     iterations: int = 0
+    largest_share: float = 0.0
 
     @property
     def item(self) -> Item:
@@ -102,7 +105,7 @@ def without_figures(item: Item, column: str, error: Exception) -> Figure:
 
 def _row(
     item: Item, column: str, seconds: float, over: tuple[Comparison, Comparison], schedule: str = "", origin: str = "", known: int = 0,
-    load: float | None = None, note: str = "", counts: Mapping[str, int] | None = None,
+    load: float | None = None, note: str = "", counts: Mapping[str, int] | None = None, largest: float | None = None,
 ) -> Figure:  # fmt: skip
     done = counts or {}
     shown = [float(f"{value:.4g}") for one in over for value in (one.ratio, one.low, one.high)]
@@ -111,6 +114,7 @@ def _row(
         speed=shown[0], low=shown[1], high=shown[2], kept=shown[3], kept_low=shown[4], kept_high=shown[5], schedule=schedule, origin=origin,
         known=known, load=round(os.getloadavg()[0] if load is None else load, 2), note=note,
         bytes=done.get("bytes", 0), flops=done.get("flops", 0), loads=done.get("loads", 0), iterations=done.get("iterations", 0),
+        largest_share=float(f"{largest or 0:.4g}"),
     )  # fmt: skip
 
 
@@ -187,7 +191,8 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
     def row(column: str, seconds: float, over: tuple[Comparison, Comparison]) -> Figure:
         origin = found.origin if column == LOOKED_UP else ""
         counts = {**behind[column], "bytes": once} if column in behind else None
-        return _row(item, column, seconds, over, str(chosen.get(column, "")), origin, known, load, counts=counts)
+        largest = largest_share(problem, chosen[column]) if column in behind else None
+        return _row(item, column, seconds, over, str(chosen.get(column, "")), origin, known, load, counts=counts, largest=largest)
 
     return [row(column, *both) for column, both in compared.items()]
 

@@ -2,9 +2,10 @@
 
     python -m sparsetune.tuner.reports.decisions --minutes 60
 
-First items are tuned (``decision_cases.items`` gives their order: any beginning is a picture of the whole), then the default schedule, the
-static choice, what lookup finds without this input, the tuned schedule and the libraries that are installed run in turn. What was measured
-is kept, in ``decisions.csv`` and in a database of schedules; the next run goes on with what is left.
+Some items are tuned (``decision_cases.items`` gives their order: any beginning is a picture of the whole), then the default schedule, the
+static choice, what lookup finds without this input, the tuned schedule and the libraries that are installed run in turn; then the next
+ones. What was measured is kept at once, in ``decisions.csv`` and in a database of schedules: whatever ends a run, the next one goes on with
+what is missing, then with what more is known of by now, then with what was raced by earlier versions, the oldest first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ...compiler.errors import DataError, FormatError, ShapeError
 from ...compiler.native.machine import this_machine
 from ..database import Database, open_database, studies_folder
 from ..database.interchange import read_json_lines
+from ..environment import commit
 from ..measure.runner import Worker
 from ..peers import Peer, choose_peers
 from ..peers.mkl_peer import MklPeer
@@ -39,6 +41,9 @@ COMMAND = "python -m sparsetune.tuner.reports.decisions"
 
 MORE_EVIDENCE = 2
 """A race is run again, once nothing else is left, when lookup knows so many times as many other inputs as it did then."""
+
+_SLICE = 600.0
+"""Seconds after which races take their turn with tuning again."""
 
 _MOST_POINTS = 1e6
 
@@ -73,43 +78,73 @@ class Run:
         """The items that have no figures."""
         return {row.item for row in self.kept.rows if row.column in (LEFT_OUT, FAILED)}
 
+    def tune_and_race(self, until: float, share: float) -> None:
+        """Tune and race by turns, so that what is tuned has rows whenever a run ends.
+
+        Args:
+            until: by ``time.monotonic``; when all is tuned what is left of it is for races.
+            share: of the time, for tuning.
+        """
+        while share > 0 and self._untuned() and (begin := time.monotonic()) < until:
+            slice_end = min(until, begin + _SLICE)
+            self.tune(begin + share * (slice_end - begin))
+            self.race(slice_end, self._missing())
+        self.race(until, self._to_race())
+
     def tune(self, until: float) -> None:
         """Tune what is not tuned yet, as long as there is time."""
-        without = self.without
-        for item in self.wanted:
+        for item in self._untuned():
             if time.monotonic() >= until:
                 return
-            if item not in self.tuned and item not in without:
-                self._attempt(item, self._tune)
+            self._attempt(item, self._tune)
 
-    def race(self, until: float) -> None:
-        """Race what is tuned and has not raced on this machine, then what more is known about by now, as long as there is time."""
-        for item in self._to_race():
+    def race(self, until: float, wanted: Iterable[Item]) -> None:
+        """Race some items, as long as there is time."""
+        for item in wanted:
             if time.monotonic() >= until:
                 return
             self._attempt(item, self._race)
 
-    def _to_race(self) -> Iterator[Item]:
+    def _untuned(self) -> list[Item]:
+        without = self.without
+        return [item for item in self.wanted if item not in self.tuned and item not in without]
+
+    def _raced(self) -> dict[Item, Figure]:
+        """Return the rows of the tuned schedules of what has raced on this machine."""
         here = this_machine().model
-        known = {row.item: row.known for row in self.kept.rows if row.column == TUNED and row.machine == here}
-        ready = [item for item in self.wanted if item in self.tuned and item not in self.without]
-        yield from (item for item in ready if item not in known)
+        return {row.item: row for row in self.kept.rows if row.column == TUNED and row.machine == here}
+
+    def _missing(self) -> list[Item]:
+        """Return what is tuned and has not raced on this machine."""
+        raced, without = self._raced(), self.without
+        return [item for item in self.wanted if item in self.tuned and item not in raced and item not in without]
+
+    def _to_race(self) -> Iterator[Item]:
+        """Yield what is missing, then what more is known about by now, then what earlier versions have raced, the oldest first."""
+        yield from self._missing()
+        raced = self._raced()
+        ready, again = [item for item in self.wanted if item in raced and item in self.tuned], set[Item]()
         for item in ready:
-            if item in known and known_beside(item, self.tuned) >= MORE_EVIDENCE * max(1, known[item]):
+            if known_beside(item, self.tuned) >= MORE_EVIDENCE * max(1, raced[item].known):
+                again.add(item)
                 yield item
+        older = [item for item in ready if item not in again and raced[item].commit != commit()]
+        yield from sorted(older, key=lambda item: raced[item].date)
 
     def _tune(self, item: Item) -> None:
         problem = problem_of(item)
         found = tune_problem(problem, self.store, self.workers[item.threads], self.budget, Settings())
         self.tuned[item] = decisions_of_one(self.store, problem.workload.key, problem.input.key)
-        click.echo(f"tuned {item.text}: {found.speedup:.2f} of {len(found.trials)} trials", err=True)
+        left = len(self._untuned())
+        click.echo(f"tuned {item.text}: {found.speedup:.2f} of {len(found.trials)} trials; {left} of {len(self.wanted)} to tune", err=True)
 
     def _race(self, item: Item) -> None:
         known = known_beside(item, self.tuned)
         rows = raced(item, problem_of(item), self.tuned[item], self.store, known, self.peers)
         self.kept.rows = [row for row in self.kept.rows if row.item != item]
         self.kept.add(rows)
-        click.echo(f"raced {item.text}: " + ", ".join(f"{row.column} {row.speed:.2f}" for row in rows), err=True)
+        speeds = ", ".join(f"{row.column} {row.speed:.2f}" for row in rows)
+        click.echo(f"raced {item.text}: {speeds}; {len(self._missing())} tuned ones have not raced", err=True)
 
     def _attempt(self, item: Item, step: Callable[[Item], None]) -> None:
         try:
@@ -172,8 +207,7 @@ def main(
                 workers = {count: stack.enter_context(Worker(count)) for count in THREADS}
                 wanted = chosen(kernels, inputs, dtypes, threads)
                 run = Run(store, kept, Budget(trials=trials, seconds=budget), _libraries(), wanted, workers)
-                run.tune(begin + share * seconds)
-                run.race(begin + seconds)
+                run.tune_and_race(begin + seconds, share)
             if ship:
                 _ship(store, results / "schedules.jsonl")
     finally:

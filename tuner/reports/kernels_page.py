@@ -14,7 +14,8 @@ from .states import States
 LIBRARIES = {"scipy": "SciPy", "mkl": "MKL", UNSORTED: "MKL unsorted", "sparse": "PyData/sparse"}
 PLOT = "kernels.svg"
 _SHOWN = (DEFAULT, STATIC, TUNED)
-_BEHIND = ("kernel", "input", "type", "threads", "fastest", "static", "tuned", "GB/s", "its GB/s", "flops", "loads", "iterations")
+_COUNTERS = ("GB/s", "its GB/s", "flops", "loads", "iterations", "largest share")
+_BEHIND = ("kernel", "input", "type", "threads", "fastest", "static", "tuned", *_COUNTERS)
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75)
 
 
@@ -49,7 +50,7 @@ By geometric mean; then the least, and the values below which the given shares o
 {len(behind)} of {len(beside)}. Counters are those of the slower of the two columns, where they were taken: the bytes of operands and
 result, each once, over our time and over the library's (near the rate of reading alone memory is the limit); then exact numbers of our
 schedule, run once in one thread without vectors: operations on values, elements that are read, bodies of loops that are entered (many for
-each operation: rows are short).
+each operation: rows are short); with two threads, the larger share of the work over half of it, where it is known before.
 
 {table(_BEHIND, [_behind(item, beside[item]) for item in _ordered(behind)])}
 
@@ -122,7 +123,8 @@ def _behind(item: Item, found: Mapping[str, Figure]) -> tuple[str, ...]:
     slower = min((found[column] for column in (STATIC, TUNED)), key=lambda row: row.speed)
     rates = (f"{slower.bytes / row.seconds / 1e9:.1f}" for row in (slower, library))
     counts = (f"{count:.3g}" for count in (slower.flops, slower.loads, slower.iterations))
-    counters = (*rates, *counts) if slower.bytes else ("",) * 5
+    largest = f"{slower.largest_share:.2f}" if slower.largest_share else ""
+    counters = (*rates, *counts, largest) if slower.bytes else ("",) * len(_COUNTERS)
     return item.kernel, item.input, item.dtype, str(item.threads), LIBRARIES.get(library.column, library.column), *ratios, *counters
 
 

@@ -12,6 +12,7 @@ from sparsetune.compiler.errors import ShapeError
 from sparsetune.compiler.native.machine import this_machine
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
+from sparsetune.tuner.environment import commit
 from sparsetune.tuner.reports import decision_cases as cases
 from sparsetune.tuner.reports import decision_races, decisions
 from sparsetune.tuner.reports.decision_cases import CASES, Item, items, mixed, problem_of, spread
@@ -84,10 +85,10 @@ def test_pages_count_what_is_measured() -> None:
     assert "| SpMV | cage10 | float64 | 2 | 1 | 0.90 [0.88, 0.92] | 1.10 [1.08, 1.12] | similar | 1.25 [1.23, 1.27] |" in shown
     assert "- TTV, t, float64, 2 threads: no time\n" in shown
     beside = kernels_page(rows, wanted, "command")
-    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 |  |  |  |  |  |" in beside
-    counted = replace(rows[1], bytes=9_000_000, flops=2_500_000, loads=3_750_000, iterations=1_000_000)
+    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 |  |  |  |  |  |  |" in beside
+    counted = replace(rows[1], bytes=9_000_000, flops=2_500_000, loads=3_750_000, iterations=1_000_000, largest_share=1.25)
     beside = kernels_page([rows[0], counted, *rows[2:]], wanted, "command")
-    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 | 8.1 | 9.0 | 2.5e+06 | 3.75e+06 | 1e+06 |" in beside
+    assert "| SpMV | cage10 | float64 | 2 | MKL | 0.90 | 1.25 | 8.1 | 9.0 | 2.5e+06 | 3.75e+06 | 1e+06 | 1.25 |" in beside
     assert "| SpMV | float64, 2 | 1 | tuned | 1.25 | 1.25 |" in beside
     assert "| kernel | input | type | threads | default | static | tuned | SciPy | MKL | MKL unsorted | PyData/sparse |" in beside
     assert "](kernels.svg)" in beside
@@ -111,8 +112,20 @@ def test_what_another_machine_has_raced_is_raced_here(tmp_path: Path) -> None:
         run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), [item], {})
         run.tuned = {item: object()}  # type: ignore[dict-item]  # which is not looked at
         assert list(run._to_race()) == [item]
-        kept.rows = [replace(row, machine=this_machine().model) for row in ROWS]
+        kept.rows = [replace(row, machine=this_machine().model, commit=commit()) for row in ROWS]
         assert list(run._to_race()) == []
+
+
+def test_what_is_missing_is_raced_first_then_the_oldest(tmp_path: Path) -> None:
+    named = {name: Item("SpMV", name, "float64", 2) for name in ("recent", "old", "older", "missing")}
+    kept, here = Partial(tmp_path / "rows.csv", Figure), this_machine().model
+    days = {"old": "2026-01-03", "older": "2026-01-02", "recent": "2026-01-04"}
+    kept.rows = [replace(ROWS[3], input=name, machine=here, date=day, known=9) for name, day in days.items()]
+    kept.rows[-1] = replace(kept.rows[-1], commit=commit())
+    with open_database(str(tmp_path / "d.sqlite")) as store:
+        run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), list(named.values()), {})
+        run.tuned = dict.fromkeys(named.values(), object())  # type: ignore[arg-type]  # which are not looked at
+        assert [item.input for item in run._to_race()] == ["missing", "older", "old"]
 
 
 @pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
@@ -131,7 +144,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     said = run("--minutes", "0")
     assert "tuned" not in said
     with monkeypatch.context() as stopped:
-        stopped.setattr(decisions.Run, "race", lambda run, until: None)
+        stopped.setattr(decisions.Run, "race", lambda run, until, wanted: None)
         said = run("--minutes", "9")
     assert "tuned SpGEMM A*A, random:uniform:60x60:nnz=300, float32, 1 thread" in said
     assert "left out: it is not square" in said
