@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from glob import glob
 from pathlib import Path
 
-from ..compiler.errors import DataError
+from ..compiler.concrete.given import checked_semiring
+from ..compiler.errors import DataError, ExpressionError
 from ..compiler.frozen import frozen
 from ..datasets.files import ENDINGS, has_known_ending, stem
 from ..datasets.query import FIELDS, SHAPES, SOURCES, Query, search
@@ -33,6 +34,7 @@ class SuiteKernel:
         output_format: of the result; None: dense.
         dims: extents of indices that the inputs do not give; every combination is one item.
         inputs: names of the inputs to run on; empty: all of the right order.
+        semiring: (add, multiply); None: those of numbers.
     """
 
     name: str
@@ -43,6 +45,7 @@ class SuiteKernel:
     output_format: str | None
     dims: Mapping[str, tuple[int, ...]]
     inputs: tuple[str, ...]
+    semiring: tuple[str, str] | None = None
 
 
 @frozen
@@ -151,10 +154,19 @@ def _kernel(table: Table) -> SuiteKernel:
         output_format=table.text("output_format", None),
         dims={index: dims.counts(index) for index in list(dims.left)},
         inputs=table.texts("inputs", ()),
+        semiring=_semiring(table),
     )
     dims.done()
     table.done()
     return found
+
+
+def _semiring(table: Table) -> tuple[str, str] | None:
+    found = table.texts("semiring", ())
+    try:
+        return checked_semiring(found) if found else None
+    except ExpressionError as error:
+        raise DataError(f"{table.where}: semiring: {error}") from None
 
 
 def _input(table: Table) -> SuiteInput:

@@ -25,36 +25,32 @@ Samples = Mapping[str, Sequence[tuple[float, ...]]]
 """By schedule: the fastest sample of every round of the finals."""
 
 
-def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tuple[Verdict, Samples]:
-    """Measure the fastest trials and the default in turn, as many as can be in so many seconds.
+def played(trials: Trials, runner: Runner, policy: Policy, seconds: float, untuned: str = DEFAULT) -> tuple[Verdict, Samples]:
+    """Measure the fastest trials, the default and what is used where nothing was tuned in turn, as many as can be in so many seconds.
 
     Trials decide where there is no time for that, or the default, which ran before, is lost meanwhile.
     """
     seconds = min(policy.final_seconds, seconds)
-    default = trials.default
-    assert default is not None
     is_eligible = default_keeps_bound(runner.problem)
-    chosen = {trial.canonical: trial for trial in (default, *trials.fastest(policy.finalists, policy.final_margin))}
+    chosen = _finalists(trials, policy, untuned)
     if not is_eligible and len(chosen) == 1:
         others = [trial for trial in trials if trial.seconds is not None and trial.canonical != DEFAULT]
         if not others:
             raise nothing_within(runner.problem)
-        chosen |= {trial.canonical: trial for trial in sorted(others, key=lambda trial: trial.seconds or math.inf)[:1]}
-    expected = {schedule: trial.seconds or math.inf for schedule, trial in chosen.items()}
-    while len(chosen) > 2 and MIN_ROUNDS * sum(_round_seconds(policy, expected[schedule]) for schedule in chosen) > seconds:
-        del chosen[max((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)]
+        chosen |= {trial.canonical: trial for trial in sorted(others, key=_expected)[:1]}
+    beaten = _is_beaten(chosen, policy)
+    chosen = _in_time(chosen, trials.measured(untuned), beaten, policy, seconds)
     samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
-    once = {schedule: [(time,)] for schedule, time in expected.items()}
+    once = {schedule: [(_expected(trial),)] for schedule, trial in chosen.items()}
     if len(chosen) == 1:
-        return Verdict.uncontested(DEFAULT, expected[DEFAULT]), once
-    best = min((schedule for schedule in chosen if schedule != DEFAULT), key=expected.__getitem__)
-    beaten = expected[DEFAULT] >= policy.long_seconds and expected[DEFAULT] > policy.hopeless * expected[best]
+        return Verdict.uncontested(DEFAULT, _expected(chosen[DEFAULT])), once
+    best = min((trial for trial in chosen.values() if trial.canonical != DEFAULT), key=_expected)
 
     def run(schedule: str) -> Burst | None:
         if beaten and schedule == DEFAULT:  # timed once is enough of what is hopeless
             samples[DEFAULT] = once[DEFAULT]
-            return Burst(expected[DEFAULT])
-        sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, expected[schedule])
+            return Burst(_expected(chosen[DEFAULT]))
+        sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _expected(chosen[schedule]))
         if sample is None:
             return None
         samples[schedule].append(sample)
@@ -65,10 +61,47 @@ def played(trials: Trials, runner: Runner, policy: Policy, seconds: float) -> tu
     with suppress(TimeOver):
         verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
     if verdict is None:  # no time is left, or the default was lost on the way: stopped for minutes, or short of memory
-        return _by_trials(chosen[DEFAULT], chosen[best], is_eligible), once
-    if verdict.disturbed and not chosen[DEFAULT].disturbed and not chosen[best].disturbed:
-        return _by_trials(chosen[DEFAULT], chosen[best], is_eligible), once  # they had the machine for themselves at least
+        return _by_trials(chosen[DEFAULT], best, is_eligible), once
+    if verdict.disturbed and not chosen[DEFAULT].disturbed and not best.disturbed:
+        return _by_trials(chosen[DEFAULT], best, is_eligible), once  # they had the machine for themselves at least
     return verdict, samples
+
+
+def _finalists(trials: Trials, policy: Policy, untuned: str) -> dict[str, Trial]:
+    """Return the default, the fastest, and what is used where nothing was tuned: that nothing slower is decided for may hang on it."""
+    default, rival = trials.default, trials.measured(untuned)
+    assert default is not None
+    found = [default, *trials.fastest(policy.finalists, policy.final_margin)]
+    best = min(found, key=_expected)
+    if rival is not None and _expected(rival) <= policy.hopeless * _expected(best):
+        found.append(rival)
+    return {trial.canonical: trial for trial in found}
+
+
+def _is_beaten(chosen: Mapping[str, Trial], policy: Policy) -> bool:
+    """Whether the default is so long and so much slower than the best that it is not raced."""
+    default = _expected(chosen[DEFAULT])
+    return default >= policy.long_seconds and default > policy.hopeless * min(map(_expected, chosen.values()))
+
+
+def _in_time(chosen: Mapping[str, Trial], untuned: Trial | None, beaten: bool, policy: Policy, seconds: float) -> dict[str, Trial]:
+    """Return finalists without the slowest, until there is time for enough rounds; the default and the best stay, and who is as good as
+    chosen already."""
+    left = dict(chosen)
+    best = min(left.values(), key=lambda trial: (trial.canonical == DEFAULT, _expected(trial)))
+    kept = {DEFAULT, best.canonical, *([] if untuned is None else [untuned.canonical])}
+
+    def needed() -> float:
+        return sum(_round_seconds(policy, _expected(trial)) for name, trial in left.items() if name != DEFAULT or not beaten)
+
+    while MIN_ROUNDS * needed() > seconds and (others := [trial for name, trial in left.items() if name not in kept]):
+        del left[max(others, key=_expected).canonical]
+    return left
+
+
+def _expected(trial: Trial) -> float:
+    """Return what a trial took; for ever where it failed."""
+    return trial.seconds or math.inf
 
 
 def _by_trials(default: Trial, best: Trial, is_eligible: bool) -> Verdict:

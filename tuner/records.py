@@ -145,7 +145,8 @@ class Measurement:
             its ratio to what ran beside it, in seconds. None where it is not known.
         samples: every sample in order, with the figures of ``SAMPLE``. For role final: the fastest of every round.
         disturbed: whether nothing was timed without company, so that ``seconds`` come from ratios to what ran beside.
-        origin: who proposed the schedule: "default", "given" (by the user), "known" (of similar inputs), "search".
+        origin: who proposed the schedule: "default", "given" (by the user), "untuned" (what is used where nothing was tuned), "known" (of
+            similar inputs), "search".
         parameters: the numbers and words that the search chose for the open places of a template, by name.
         compiler, flags: what the kernel was compiled with.
         message: why it failed, in one line.

@@ -27,7 +27,7 @@ from .decision import decided, played
 from .features import distance
 from .kernels import compile_problem
 from .limits import make_limits, workspace_elements
-from .lookup import known_inputs, usable
+from .lookup import NOTHING, known_inputs, lookup_problem, usable
 from .measure.handover import sweep_folders
 from .measure.helpers import Helpers
 from .measure.policy import Policy
@@ -153,6 +153,7 @@ def tune_problem(
     if (finished := _finished(campaign, trials, space, stages, budget, given, settings.also, ended)) is not None:
         return finished
     report(Progress("preparing", len(trials), budget.trials))
+    untuned = _untuned(problem)
     folder = studies_folder(store.url)
     search = Search(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
     with Runner(problem, worker, settings.policy) as runner:
@@ -166,11 +167,12 @@ def tune_problem(
             ) from None
         runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
-            _search(campaign, trials, search, settings.sampler, runner, budget, deadline, report, given, helpers)
+            first = {"given": given, "untuned": [untuned]}
+            _search(campaign, trials, search, settings.sampler, runner, budget, deadline, report, first, helpers)
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         seconds = math.inf if budget.seconds is None else _FINAL_SHARE * budget.seconds
-        verdict, samples = played(trials, runner, settings.policy, seconds)
+        verdict, samples = played(trials, runner, settings.policy, seconds, untuned)
     decision = decided(campaign, trials, stages, verdict, samples, settings.policy)
     found = result_of(campaign, trials, stages, space.templates, decision, settings.also)
     found = replace(found, seconds=time.monotonic() - start)
@@ -253,15 +255,15 @@ def _finished(
 
 def _search(
     campaign: Campaign, trials: Trials, search: Search, sampler: str, runner: Runner, budget: Budget, deadline: float, report: Report,
-    given: Sequence[str], helpers: Helpers | None,
+    first: Mapping[str, Sequence[str]], helpers: Helpers | None,
 ) -> None:  # fmt: skip
-    """Try what the user gives and what is known of similar inputs, then what the sampler proposes, until the budget is spent."""
+    """Try schedules by their origin and what is known of similar inputs, then what the sampler proposes, until the budget is spent."""
 
     def spent(begun: int = 0) -> bool:
         count = len(trials) + begun
         return count >= budget.trials or (time.monotonic() > deadline and count >= _ALWAYS_TRIED)
 
-    for origin, schedules in (("given", given), ("known", _known_schedules(campaign))):
+    for origin, schedules in (*first.items(), ("known", _known_schedules(campaign))):
         for schedule in schedules:
             if schedule not in trials and not spent():
                 trials.run(schedule, runner, origin)
@@ -297,6 +299,13 @@ def _search_together(
             proposal, built = answer.proposal, answer.built
             told = None if built is None else trials.note(proposal.schedule, built, answer.measured, "search", proposal.parameters)
             strategy.tell(proposal, None if told is None else told.seconds)
+
+
+def _untuned(problem: Problem) -> str:
+    """Return the schedule, in canonical names, that is used where nothing was tuned; the default one where no bound is kept otherwise."""
+    with suppress(TuningError):
+        return problem.to_canonical(lookup_problem(problem, NOTHING).schedule)
+    return DEFAULT
 
 
 def _known_schedules(campaign: Campaign) -> list[str]:

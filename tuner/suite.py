@@ -138,7 +138,9 @@ def make_item(item: Item, tensor: Tensor) -> Problem:
     operands: dict[str, Any] = load_operands(
         kernel.expression, {}, dict(item.dims), {}, given={kernel.operand: stored}, output_format=kernel.output_format
     )
-    return make_problem(kernel.expression, operands, kernel.output_format, "cpu", item.threads, item.input.name, dict(item.dims))
+    return make_problem(
+        kernel.expression, operands, kernel.output_format, "cpu", item.threads, item.input.name, dict(item.dims), semiring=kernel.semiring
+    )
 
 
 def _open_item(item: Item, inputs: _Inputs) -> Problem:

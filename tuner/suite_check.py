@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from ..compiler.concrete.check import check_semiring
 from ..compiler.errors import DataError, SparsetuneError
 from ..compiler.format import parse_format
 from ..compiler.notation.nodes import accesses
@@ -51,6 +52,8 @@ def _check_kernel(kernel: SuiteKernel, where: str) -> None:
         raise DataError(f"{where}: operand '{kernel.operand}' is not in the expression{nearest(kernel.operand, known)}")
     if known[kernel.operand] != kernel.order:
         raise DataError(f"{where}: order is {kernel.order}, but '{kernel.operand}' has {known[kernel.operand]} modes in the expression")
+    add, multiply = kernel.semiring or ("+", "*")
+    _said(lambda: check_semiring(assignment.value, add, assignment, multiply), where, "semiring")
     _said(lambda: parse_format(kernel.format, kernel.order), where, "format")
     _said(lambda: parse_format(kernel.output_format, len(assignment.target.subscripts)), where, "output_format")
     indices = [*dict.fromkeys(name for access in (assignment.target, *read) for name in access.indices)]

@@ -33,6 +33,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("order", "whole number", "of that operand; inputs of another order are left out", needed=True),
         Key("format", "text", "the operand is converted to it, such as csr or csf; as it is loaded unless said"),
         Key("output_format", "text", "of the result; dense unless said"),
+        Key("semiring", "[add, multiply]", "what sums and products are, such as max and +; those of numbers unless said"),
         Key("dims", "table", "extents of indices that inputs do not give; of lists every combination is an item"),
         Key("inputs", "list of texts", "names of the inputs to run on; all of the right order unless said"),
     ),

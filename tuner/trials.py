@@ -39,7 +39,8 @@ class Trial:
         samples: how many were taken; 0 where an equal program was measured before.
         build_seconds: of code generation and C compilation.
         disturbed: whether nothing was timed without company, so that ``seconds`` come from ratios to what ran beside.
-        origin: who proposed it: "default", "given" (by the user), "known" (of similar inputs), "search".
+        origin: who proposed it: "default", "given" (by the user), "untuned" (what is used where nothing was tuned), "known" (of similar
+            inputs), "search".
         parameters: what the search chose for the open places of a template.
         same_as: number of the trial with the same generated source, whose time this is; None for most.
         source: digest of the generated source.
@@ -170,6 +171,13 @@ class Trials:
     @property
     def default(self) -> Trial | None:
         return self._by_schedule.get(DEFAULT)
+
+    def measured(self, schedule: str) -> Trial | None:
+        """Return the trial in which a schedule, or its code, ran; None where it was not tried, or failed."""
+        found = self._by_schedule.get(schedule)
+        if found is None or found.seconds is None:
+            return None
+        return found if found.same_as is None else self._by_source[found.source]
 
     def fastest(self, count: int, margin: float) -> list[Trial]:
         """Return up to ``count`` distinct programs within ``margin`` times the fastest, fastest first."""

@@ -63,7 +63,7 @@ def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
         raise DataError(f"dtype {shown(dtype)} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
 
 
-def checked_semiring(semiring: tuple[str, str] | None) -> tuple[str, str]:
+def checked_semiring(semiring: tuple[str, ...] | None) -> tuple[str, str]:
     """Return the pair of operators; ExpressionError where it is no semiring of the known operators."""
     if semiring is None:
         return ("+", "*")

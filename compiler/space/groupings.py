@@ -3,12 +3,13 @@
 Any two or more operands of a sum or product may be computed first, by a producer, into a workspace that stands for them;
 again in the producer, and so on. ``w += e`` sums what the rest does not need, where the sum distributes over everything
 between the producer and the sum it belongs to; ``w = e`` keeps every index. Sums inside an expression are always
-producers. Workspaces have no indices yet: they follow from the loops (``naming``).
+producers. Some operands may also be put together alone before what they are multiplied with is read (``gathered``).
+Workspaces have no indices yet: they follow from the loops (``naming``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from functools import cached_property
 from itertools import product
 
@@ -120,8 +121,26 @@ def workspace_number(access: Access) -> int | None:
     return int(access.tensor[1:]) if access.tensor.startswith("#") else None
 
 
+@frozen
+class _Ways:
+    """What is open while right-hand sides are enumerated.
+
+    Attributes:
+        gathered: operands that may be factors by a workspace of their own.
+        watch: called again and again; it may raise to end the enumeration.
+    """
+
+    gathered: Collection[str]
+    watch: Callable[[], None]
+
+
 def groupings(
-    table: Statements, form: Form, both_operators: bool = False, watch: Callable[[], None] = unwatched, accumulators: bool = False
+    table: Statements,
+    form: Form,
+    both_operators: bool = False,
+    watch: Callable[[], None] = unwatched,
+    accumulators: bool = False,
+    gathered: Collection[str] = (),
 ) -> Iterator[Grouping]:
     """Yield every grouping of a form once, the one without workspaces first.
 
@@ -131,10 +150,13 @@ def groupings(
         both_operators: also ``w += e`` where it sums nothing, and so is the program of ``w = e`` (the paper counts both).
         watch: called again and again; it may raise to end the enumeration.
         accumulators: also compute all that is assigned to the result into a workspace first.
+        gathered: operands that may be put together in a workspace of their own before other factors are read.
     """
-    choices = [list(_bodies(addend.value, True, watch)) for addend in form.addends]
+    ways = _Ways(gathered, watch)
+    choices = [list(_bodies(addend.value, True, ways)) for addend in form.addends]
     if accumulators:
-        choices = [[*whole, *_holes(addend.value, True, watch)] for whole, addend in zip(choices, form.addends, strict=True)]
+        alone = _Ways((), watch)
+        choices = [[*whole, *_holes(addend.value, True, alone)] for whole, addend in zip(choices, form.addends, strict=True)]
     seen = set()
     for values in product(*choices):
         watch()
@@ -157,48 +179,49 @@ def _hole_text(value: Expr) -> str:
     return show(value)
 
 
-def _bodies(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
+def _bodies(value: Expr, linear: bool, ways: _Ways) -> Iterator[Expr]:
     """Yield the ways to write the right-hand side of one statement; ``linear``: sums distribute over all above it."""
     match value:
         case Add(operands) | Mul(operands):
             kind = type(value)
-            for blocks in _partitions(operands, watch):
+            for blocks in _partitions(operands, ways.watch):
                 inner = linear and kind is Mul
-                choices = [list(_block(kind, block, inner, watch)) for block in blocks]
-                for chosen in product(*choices):
+                for chosen in product(*(list(_block(kind, block, inner, ways)) for block in blocks)):
                     yield kind(chosen)
         case Neg(operand):
-            yield from map(Neg, _operands(operand, linear, watch))
+            yield from map(Neg, _operands(operand, linear, ways))
         case Div(numerator, denominator):
-            for above, below in product(list(_operands(numerator, linear, watch)), list(_operands(denominator, False, watch))):
+            for above, below in product(list(_operands(numerator, linear, ways)), list(_operands(denominator, False, ways))):
                 yield Div(above, below)
         case Apply(_, arguments):
-            for chosen in product(*(list(_operands(argument, False, watch)) for argument in arguments)):
+            for chosen in product(*(list(_operands(argument, False, ways)) for argument in arguments)):
                 yield value.rebuild(chosen)
         case _:
             yield value
 
 
-def _block(kind: type[Add] | type[Mul], block: tuple[Expr, ...], linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
+def _block(kind: type[Add] | type[Mul], block: tuple[Expr, ...], linear: bool, ways: _Ways) -> Iterator[Expr]:
     if len(block) == 1:
-        yield from _operands(block[0], linear, watch)
+        yield from _operands(block[0], linear, ways)
+        if kind is Mul and isinstance(block[0], Access) and block[0].tensor in ways.gathered:
+            yield Hole("=", block[0])
     else:
-        yield from _holes(kind(block), linear, watch)
+        yield from _holes(kind(block), linear, ways)
 
 
-def _operands(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
+def _operands(value: Expr, linear: bool, ways: _Ways) -> Iterator[Expr]:
     """Yield the ways to write one operand of a statement: in place, or as a workspace."""
     if isinstance(value, Sum):
-        yield from (Hole("+=", body, value.over) for body in _bodies(value.operand, True, watch))
+        yield from (Hole("+=", body, value.over) for body in _bodies(value.operand, True, ways))
         return
-    yield from _bodies(value, linear, watch)
+    yield from _bodies(value, linear, ways)
     if not isinstance(value, Neg) and len(accesses(value)) > 1:
-        yield from _holes(value, linear, watch)
+        yield from _holes(value, linear, ways)
 
 
-def _holes(value: Expr, linear: bool, watch: Callable[[], None]) -> Iterator[Expr]:
-    for body in _bodies(value, linear, watch):
-        watch()
+def _holes(value: Expr, linear: bool, ways: _Ways) -> Iterator[Expr]:
+    for body in _bodies(value, linear, ways):
+        ways.watch()
         yield Hole("=", body)
         if linear:
             yield Hole("+=", body)

@@ -91,10 +91,21 @@ class LoopFacts:
             return Facts((True,) * len(operands), units=self.options.units)
         run = self._pieces.runs[loop]
         completed = frozenset(run.indices if loop == run.loops[-1] else ())
-        stored = [name for name in operands if completed & self._pieces.coordinates.get(name, frozenset())]
-        found = tuple(bool(stored) and bool(completed & self._pieces.choosing[name]) for name in operands)
+        stored = [name for name in operands if self._has_coordinates(name, completed)]
+        finds = bool(stored) or any(self._has_coordinates(name, completed) for name in self._handed_on(loop, statements))
+        found = tuple(finds and bool(completed & self._pieces.choosing[name]) for name in operands)
         extent = self._extents.get(loop) if run.is_plain else None
         return Facts(found, len(stored) > 1, run.is_plain and loop in self._target.indices, extent, self._units(run, statements))
+
+    def _has_coordinates(self, name: str, completed: frozenset[str]) -> bool:
+        return bool(completed & self._pieces.coordinates.get(name, frozenset()))
+
+    def _handed_on(self, loop: str, statements: tuple[int, ...]) -> Iterator[str]:
+        """Yield the operands whose coordinates a workspace may keep that was filled before a loop, and that the loop goes through."""
+        table = self._nestings.table
+        for other in (other for number in statements for other in table[number].workspaces if other not in statements):
+            if loop in table[other].carries:
+                yield from self.read(tuple(sorted(table.subtree(other))))
 
     def _units(self, run: Run, statements: tuple[int, ...]) -> tuple[str, ...]:
         """Return the units that may run a loop: threads that share the outermost level put components of sparse results together."""

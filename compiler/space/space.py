@@ -14,7 +14,9 @@ from itertools import chain
 from ..concrete.nodes import Program
 from ..format import Format
 from ..frozen import frozen
+from ..levels.affine import POINT
 from ..notation.nodes import Assignment, accesses
+from ..views import View
 from .forms import Form, rewritings, unwatched
 from .grammar import Alternative, Derivation, Grammar
 from .groupings import Grouping, Statements, groupings
@@ -106,6 +108,13 @@ class ScheduleSpace:
         rules = self.rules
         return Nestings(table, self.sparse, rules.paper_operators, rules.workspace_modes, rules.protocols, self._watch)
 
+    @property
+    def _gathered(self) -> tuple[str, ...]:
+        """The operands that may be put together before they are multiplied: stored ones that are read at compound subscripts, of which
+        loops find what windows hold again and again."""
+        views = {name: form for name, form in self.formats.items() if name in self.sparse and isinstance(form, View)}
+        return tuple(name for name, form in views.items() if not form.stored.is_dense and POINT not in form.stored.levels)
+
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The ways to write the right-hand side."""
@@ -114,8 +123,8 @@ class ScheduleSpace:
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
         """The groupings of every form."""
-        table, rules = self.nestings.table, self.rules
-        found = (groupings(table, form, rules.paper_operators, self._watch, rules.accumulators) for form in self.forms)
+        table, rules, gathered = self.nestings.table, self.rules, self._gathered
+        found = (groupings(table, form, rules.paper_operators, self._watch, rules.accumulators, gathered) for form in self.forms)
         return tuple(chain.from_iterable(found))
 
     @cached_property

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sparsetune as st
+from sparsetune.compiler.space.finding import found_in
 from sparsetune.compiler.space.full import FullSpace
 from sparsetune.compiler.space.instances import Instances
+from sparsetune.compiler.space.options import Options
 from sparsetune.compiler.space.situation import leaf_loops
+from sparsetune.compiler.space.writing import written
 from sparsetune.tuner.costs import operations
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.windows import as_read, cut_out
 from sparsetune.tuner.model import model_choice, problem_candidates
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import surviving_space
-from sparsetune.tuner.searched import Beyond, whole_space
+from sparsetune.tuner.searched import Beyond, Searched, whole_space
 from sparsetune.tuner.subsections import combinations_found
 
 RNG = np.random.default_rng(4)
@@ -198,8 +202,11 @@ def test_draws_of_points_and_of_several_views_are_right(expression: str, shape: 
 
 def test_the_schedule_space_of_compound_subscripts_is_explored() -> None:
     found = st.explore("y(i) = B(i+j) * F(j)", formats={"B": "s"})
-    assert found.space.count() == 8
+    in_place = 2 * 2**2  # orders of i and j; a protocol for each mode of B
+    gathered = 2 * 2 * 2**2 * 2**2 + 2 * 2**2 * 2 + 2 * 2**2  # of no loop, one and both shared by w = B and y += w * F; protocols of w too
+    assert found.space.count() == in_place + gathered
     assert {one.time for one in found.frontier} == {"nnz(B)"}
+    assert any("precompute(B(i,j)," in str(schedule) for schedule in found.space.sample(20, seed=1))
     assert {str(one.schedule).partition(";")[0] for one in found.frontier} >= {"reorder(j, i)"}
     for one in found.frontier:
         assert st.compile("y(i) = B(i+j) * F(j)", {"B": "s"}, schedule=one.schedule).schedule == one.schedule
@@ -291,6 +298,43 @@ def test_places_of_a_filter_may_come_one_after_the_other(expression: str, side: 
     assert any("precompute(I(n,h,p,w,q,c)," not in text for text in texts)
     for one, text in zip(found, texts, strict=True):
         assert np.allclose(st.evaluate(expression, problem.operands, schedule=one.template.fill(), threads=1), wanted), text
+
+
+def test_gathers_are_in_the_one_space() -> None:
+    """What places of a filter read may be put together in any nest: with loops, in lists, and in rows that BLAS multiplies."""
+    image = RNG.random((9, 9, 32)) * (RNG.random((9, 9, 32)) < 0.2)
+    problem = make_problem(LAYER, {"I": st.tensor(image, "dss"), "F": RNG.random((3, 3, 32, 32))}, threads=1)
+    found = problem_candidates(problem)
+    whole, searched = whole_space(problem), Searched(problem, (), [one.template for one in found], (), [])
+    gathered = [one.template.fill() for one in found if one.origin.startswith("gather")]
+    assert sum("precompute(I(h,p,w,q,c)," in str(one) for one in gathered) == 2
+    assert sum("call(" in str(one) for one in gathered) == 1
+    for schedule in gathered:
+        assert schedule in searched
+        plan = found_in(schedule, whole.whole, problem.constants)
+        assert plan is not None
+        text = str(written(plan[0], whole.whole))
+        again = found_in(text, whole.whole, problem.constants)
+        assert again is not None
+        assert str(written(again[0], whole.whole)) == text
+    assert all("call(" in str(one) for one in islice(searched, 3))
+    assert len(searched.sample(2, seed=1)) == 2
+
+
+@pytest.mark.parametrize("form", ["dss", "csf", "coo"])
+def test_gathers_that_are_drawn_are_right(form: str) -> None:
+    image, weights = RNG.integers(1, 9, (5, 6, 3)) * (RNG.random((5, 6, 3)) < 0.4) * 1.0, RNG.integers(1, 9, (2, 2, 3, 4)) * 1.0
+    operands = {"I": st.tensor(image, form), "F": weights}
+    searched = whole_space(make_problem(LAYER, operands, threads=1)).filtered()
+    nests = FullSpace(searched.whole.with_options(Options(kinds=("list", "dense"), in_order=True)))
+    assert nests.count() > 1000
+    wanted = sum(np.einsum("hwc,cf->hwf", image[p : p + 4, q : q + 5], weights[p, q]) for p in range(2) for q in range(2))
+    drawn = [schedule for schedule in nests.sample(60, seed=5) if "precompute(I(h,p,w,q,c)," in str(schedule)]
+    assert len(drawn) > 3
+    for schedule in drawn[:6]:
+        assert schedule in nests
+        found = st.evaluate(LAYER, operands, schedule=schedule, target="interpreter")
+        np.testing.assert_allclose(found, wanted, err_msg=str(schedule))
 
 
 def test_gathers_need_channels_and_a_filter_of_several() -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 from sparsetune.compiler.concrete.check import check_assignment
 from sparsetune.compiler.errors import DataError
+from sparsetune.compiler.evaluate import evaluate
 from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.storage.construct import tensor
 from sparsetune.datasets import describe
 from sparsetune.datasets.catalogue import bundled
 from sparsetune.tuner import toml_table
-from sparsetune.tuner.config import load_settings, load_suite, suite_names
+from sparsetune.tuner.config import SuiteInput, SuiteKernel, load_settings, load_suite, suite_names
 from sparsetune.tuner.extents import reads
 from sparsetune.tuner.machine_settings import load_machine
 from sparsetune.tuner.operands import load_tensor
 from sparsetune.tuner.settings import Settings
-from sparsetune.tuner.suite import make_item, suite_items
+from sparsetune.tuner.suite import Item, make_item, suite_items
 from sparsetune.tuner.suite_keys import KEYS
 
 
@@ -91,6 +98,8 @@ def test_mistakes_in_selections(tmp_path: Path, text: str, message: str) -> None
         ("order = 2", "order = 3", r"kernel 'spmv': order is 3, but 'A' has 2 modes in the expression"),
         ("order = 2", 'order = 2\nformat = "csrr"', r"kernel 'spmv': format: .*csrr"),
         ("order = 2", 'order = 2\noutput_format = "csr"', r"kernel 'spmv': output_format: .*csr.* is for matrices"),
+        ("order = 2", 'order = 2\nsemiring = ["min", "min"]', r"kernel 'spmv': semiring: .*is no semiring"),
+        ('x(j)"', '-x(j)"\nsemiring = ["min", "+"]', r"kernel 'spmv': semiring: .*'-' has no meaning where the sum is min"),
         ("order = 2", "order = 2\ndims = { k = 3 }", r"kernel 'spmv', \[dims\]: 'k' is no index of the expression, which has i, j"),
     ],
 )
@@ -130,6 +139,54 @@ def test_inputs_of_the_quick_suite_are_generated() -> None:
     for entry in (*load_suite("quick").inputs, *load_suite("nightly").inputs, *load_suite("convolutions").inputs):
         assert entry.source.startswith("random:")
         assert len(describe(entry.source)["shape"]) == entry.order
+
+
+@pytest.mark.parametrize("kernel", load_suite("convolutions").kernels, ids=lambda kernel: kernel.name)
+def test_convolutions_of_the_suite_are_what_they_are_called(kernel: SuiteKernel) -> None:
+    """On small inputs, against sums over windows of dense arrays by NumPy."""
+    shape = {1: (12,), 2: (8, 10), 3: (7, 9, 8), 4: (2, 7, 9, 8)}[kernel.order]
+    array = np.random.default_rng(1).integers(1, 9, shape) * (np.random.default_rng(2).random(shape) < 0.3) * 1.0
+    item = Item(kernel.name, kernel, SuiteInput("small", "", kernel.order), tuple((name, each[0]) for name, each in kernel.dims.items()), 1)
+    problem = make_item(item, tensor(array))
+    weights = problem.operands["F"].to_numpy() if "F" in problem.operands else np.ones(0)
+    options = {"semiring": kernel.semiring or ("+", "*"), "shape": dict(item.dims), "target": "interpreter"}
+    found = evaluate(kernel.expression, problem.operands, schedule="default", **options)
+    np.testing.assert_allclose(found, convolved(kernel.name, array, weights), rtol=1e-12)
+
+
+def convolved(name: str, image: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    """Return what a kernel of the suite ``convolutions`` computes."""
+
+    def windows(modes: Sequence[int], step: int = 1, reach: int = 1) -> NDArray[Any]:
+        size = 2 if "pooling" in name else 3
+        every = sliding_window_view(image, [reach * (size - 1) + 1] * len(modes), tuple(modes))
+        starts = tuple(slice(None, None, step) if mode in modes else slice(None) for mode in range(image.ndim))
+        return every[(*starts, *(slice(None, None, reach) for _ in modes))]
+
+    match name:
+        case "1-D" | "2-D" | "3-D":
+            return (windows(range(image.ndim)) * weights).sum(tuple(range(image.ndim, 2 * image.ndim)))
+        case "layer" | "strided layer" | "dilated layer":
+            seen = windows((0, 1), 2 if "strided" in name else 1, 2 if "dilated" in name else 1)
+            return np.einsum("hwcpq,pqcf->hwf", seen, weights)
+        case "layer, NHWC":
+            return np.einsum("nhwcpq,pqcf->nhwf", windows((1, 2)), weights)
+        case "layer, NCHW":
+            return np.einsum("nchwpq,fcpq->nfhw", windows((2, 3)), weights)
+        case "depthwise":
+            return np.einsum("chwpq,cpq->chw", windows((1, 2)), weights)
+        case "transposed layer":
+            (high, wide, _), (*reach, _, filters) = image.shape, weights.shape
+            whole = np.zeros((2 * high - 1 + reach[0] - 1, 2 * wide - 1 + reach[1] - 1, filters))
+            for p, q in np.ndindex(*reach):
+                whole[p : p + 2 * high - 1 : 2, q : q + 2 * wide - 1 : 2] += image @ weights[p, q]
+            return whole
+        case "mean pooling":
+            return windows((0, 1), 2).mean((2, 3))
+        case "max pooling":
+            largest = windows((0, 1), 2).max((2, 3))
+            return np.where(largest > 0, largest, -np.inf)
+    raise AssertionError(f"what does {name} compute?")
 
 
 def test_settings() -> None:

@@ -23,6 +23,7 @@ from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
+from sparsetune.tuner.lookup import NOTHING, Match, lookup_problem
 from sparsetune.tuner.measure.finals import Comparison, Verdict, play
 from sparsetune.tuner.measure.runner import Worker
 from sparsetune.tuner.problem import make_problem
@@ -344,14 +345,51 @@ def test_finals_without_a_verdict_of_their_own_leave_the_decision_to_the_trials(
     assert 1 < result.speedup_low <= result.speedup <= result.speedup_high
 
 
-def test_as_many_finalists_as_there_is_time_for(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entered: list[int] = []
+def entered(database: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[str]:
+    """Return who plays in the finals of a campaign."""
+    found: list[str] = []
 
     def enter(names: Sequence[str], *given: Any, **named: Any) -> Verdict | None:
-        entered.append(len(names))
+        found.extend(names)
         return play(names, *given, **named)
 
     monkeypatch.setattr("sparsetune.tuner.decision.play", enter)
-    for final_seconds in (8.0, 1e-6):
-        campaign(database, policy=replace(SETTINGS.policy, final_margin=100.0, final_seconds=final_seconds))
-    assert entered[0] > entered[1] == 2
+    campaign(database, policy=replace(SETTINGS.policy, **options))
+    return found
+
+
+@pytest.mark.parametrize("final_seconds", [8.0, 1e-6])
+def test_what_is_used_without_tuning_is_tried_and_plays_in_the_finals(
+    database: Path, monkeypatch: pytest.MonkeyPatch, final_seconds: float
+) -> None:
+    """It is far behind the best trial, and nobody else is let in: a campaign has to know that it decides for nothing slower."""
+    problem = spmv()
+    (slower,) = check_schedules(problem, ["unroll(j, 1)"])
+    (best,) = check_schedules(problem, ["unroll(j, 2)"])
+    monkeypatch.setattr(session, "_untuned", lambda problem: slower)
+    assert set(entered(database, monkeypatch, final_seconds=final_seconds)) == {"", best, slower}
+    with open_database(database) as store:
+        assert [record.origin for record in store.measurements(schedule=slower, role="trial")] == ["untuned"]
+
+
+def test_what_is_used_without_tuning_is_what_evaluate_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = spmv(3000, 0.5)
+    expected = problem.to_canonical(lookup_problem(problem, NOTHING).schedule)
+    assert session._untuned(problem) == expected != ""
+
+    def nothing_within(*_given: object) -> Match:
+        raise TuningError("no schedule keeps the bound")
+
+    monkeypatch.setattr(session, "lookup_problem", nothing_within)
+    assert session._untuned(problem) == ""
+
+
+def test_a_default_that_is_not_raced_takes_no_time_from_the_others(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 6 * 6 * (0.001 + 0.002 + 0.003) + 0.01
+    found = entered(database, monkeypatch, final_margin=100.0, final_seconds=most, long_seconds=0.003)
+    assert len(found) == 4
+
+
+def test_as_many_finalists_as_there_is_time_for(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (entered(database, monkeypatch, final_margin=100.0, final_seconds=seconds) for seconds in (8.0, 1e-6))
+    assert len(first) > len(second) == 2

@@ -21,7 +21,7 @@ MIN_ROUNDS = 6
 """Fewer rounds have no 95% interval of a median at all."""
 
 WITHIN = 1.03
-"""Who is surely no slower than the fastest by more than this may win as the simplest; rounds go on for those of whom that is not known."""
+"""Who is no slower than the fastest by more than this may win as the simplest; rounds go on for those of whom that is not surely known."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,14 @@ def _settled(times: Mapping[str, Sequence[float]]) -> bool:
 
 def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int], is_eligible: bool) -> Verdict:
     """Of those that surely beat the default, or of all others where it may not win, return the simplest that ties with the fastest; the
-    default if there are none."""
+    default if there are none. Whose time is not known well enough to be told from the fastest, but is longer by the median, is no tie."""
     against_default = {name: compare(times[default], found) for name, found in times.items()}
     better = [name for name in times if against_default[name].low > 1 or (name != default and not is_eligible)]
     winner = default
     if better:
         fastest = max(better, key=lambda name: against_default[name].ratio)
-        equals = [name for name in better if compare(times[name], times[fastest]).low <= 1]
+        against_fastest = {name: compare(times[name], times[fastest]) for name in better}
+        equals = [name for name, found in against_fastest.items() if found.low <= 1 and found.ratio <= WITHIN]
         winner = min(equals, key=lambda name: (complexity(name), -against_default[name].ratio))
     ties = tuple(name for name in times if name != winner and compare(times[name], times[winner]).low <= 1)
     return Verdict(winner, times, against_default[winner], ties)
