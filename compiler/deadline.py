@@ -47,6 +47,11 @@ class Deadline:
         self._parts.append(Deadline(None if math.isinf(self._end) else share * self.left, self._clock))
         return self._parts[-1]
 
+    def spared(self, share: float, most: float) -> Deadline:
+        """Return the deadline of a step that is not missed where it is cut short: after a share of the time that is left, or so many
+        seconds, of the same clock."""
+        return Deadline(min(most, share * self.left), self._clock)
+
     def watch(self) -> None:
         """Raise ``TimeOver`` once the time is over; what enumerates calls it at every step."""
         if self.over:

@@ -193,11 +193,11 @@ def _nests(problem: Problem, rules: Collection[str], deadline: Deadline, seed: i
     if ENCODINGS in rules:
         found[ENCODINGS] = encoded_schedules(problem)
     if UNDOMINATED in rules:
-        limit = Deadline(min(FRONTIER_SECONDS, deadline.left / 2))
+        limit = deadline.spared(1 / 2, FRONTIER_SECONDS)
         found[UNDOMINATED] = undominated_schedules(problem.assignment, problem.formats, limit, problem.semiring)
     if DRAWN in rules:
         found[DRAWN] = []
-        limit = Deadline(min(DRAWING_SECONDS, deadline.left / 4))
+        limit = deadline.spared(1 / 4, DRAWING_SECONDS)
         with suppress(TimeOver):
             found[DRAWN].extend(drawn_nests(problem.assignment, problem.formats, DRAWN_NESTS, seed, limit, problem.semiring))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +36,16 @@ def ttmc(fibre: int, threads: int = 1) -> Problem:
     stored = tensor((np.array([i, j, k * 7 % 400]), np.ones(len(i))), "csf", (40, 30, 400))
     operands = {"B": stored, "C": np.ones((30, 16)), "D": np.ones((400, 16))}
     return make_problem("Y(i,r,s) = B(i,j,k) * C(j,r) * D(k,s)", operands, threads=threads)
+
+
+def test_nests_leave_time_for_what_rules_find_on_a_busy_machine() -> None:
+    """The budget is of a clock that runs ten times as fast as the processor works for us."""
+    five = "A(i,m) = B(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)"
+    matrix = scipy.sparse.random_array((200, 200), density=0.02, rng=RNG, format="csr")
+    dense = {"C": np.ones((200, 8)), "D": np.ones((200, 8)), "E": np.ones((200, 8)), "F": np.ones((8, 8))}
+    busy = Deadline(20.0, lambda: 10 * time.thread_time())
+    space, _ = surviving_space(make_problem(five, {"B": matrix, **dense}, threads=1), deadline=busy)
+    assert any("precompute" in template.text for template in space.templates)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
