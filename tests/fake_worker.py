@@ -1,9 +1,9 @@
-"""A worker whose kernels do what their schedule says, in plain numpy: ``python fake_worker.py``.
+"""A worker whose kernels do what their schedule says, in plain numpy: ``python fake_worker.py [WORD]``.
 
 Schedules of fakes are words: ``sleep 0.01`` takes that long, by a clock of its own that nothing else on the machine disturbs,
 ``crash``, ``hang``, ``wrong``, ``illegal``, ``compile``, ``bug``,
 ``nan``, ``waits-for-another X`` (to be compiled beside it) and ``same as X`` (the source of X). Where a real schedule is needed,
-``unroll(j, N)`` stands for word N of ``CODES``, and the default schedule for the first.
+``unroll(j, N)`` stands for word N of ``CODES``, and the default schedule for the first, or for WORD.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -28,11 +29,13 @@ from sparsetune.tuner.measure.timing import Contestant, burst, measure, run_once
 
 CODES = ("sleep 0.004", "sleep 0.002", "sleep 0.001", "crash", "wrong", "illegal", "compile", "same as sleep 0.002", "sleep 0.003", "hang")
 
+DEFAULT = " ".join(sys.argv[1:]) or CODES[0]
+
 
 def decoded(schedule: str) -> str:
     """Return the word that an ``unroll`` directive or the default schedule stands for, and other schedules as they are."""
     found = re.fullmatch(r"unroll\(\w+, (\d+)\)", schedule)
-    return CODES[int(found[1])] if found else schedule or CODES[0]
+    return CODES[int(found[1])] if found else schedule or DEFAULT
 
 
 class Steady:

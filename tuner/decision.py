@@ -10,6 +10,7 @@ from typing import Any
 from ..compiler.deadline import TimeOver
 from ..compiler.schedule.schedule import Schedule
 from .account import FIELD, account_of
+from .beginning import StandIn
 from .environment import code_version
 from .kernels import default_keeps_bound
 from .measure.finals import MIN_ROUNDS, Burst, Comparison, Verdict, play
@@ -18,38 +19,42 @@ from .measure.policy import Policy
 from .measure.runner import Runner
 from .measure.timing import Sample, burst_size
 from .model import nothing_within
-from .records import Decision, Status
+from .records import STOPPED, Decision, Status
 from .trials import DEFAULT, Campaign, Trial, Trials
 
 Samples = Mapping[str, Sequence[tuple[float, ...]]]
 """By schedule: the fastest sample of every round of the finals."""
 
 
-def played(trials: Trials, runner: Runner, policy: Policy, seconds: float, untuned: str = DEFAULT) -> tuple[Verdict, Samples]:
-    """Measure the fastest trials, the default and what is used where nothing was tuned in turn, as many as can be in so many seconds.
+def played(
+    trials: Trials, runner: Runner, policy: Policy, seconds: float, untuned: str = DEFAULT, stand_in: StandIn | None = None
+) -> tuple[Verdict, Samples]:
+    """Measure the fastest trials, the default or what stands in for it, and what is used where nothing was tuned in turn, as many as can be
+    in so many seconds.
 
     Trials decide where there is no time for that, or the default, which ran before, is lost meanwhile.
     """
     seconds = min(policy.final_seconds, seconds)
-    is_eligible = default_keeps_bound(runner.problem)
-    chosen = _finalists(trials, policy, untuned)
+    base = DEFAULT if stand_in is None else stand_in.canonical
+    is_eligible = stand_in is not None or default_keeps_bound(runner.problem)
+    chosen = _finalists(trials, policy, untuned, base)
     if not is_eligible and len(chosen) == 1:
-        others = [trial for trial in trials if trial.seconds is not None and trial.canonical != DEFAULT]
+        others = [trial for trial in trials if trial.seconds is not None and trial.canonical != base]
         if not others:
             raise nothing_within(runner.problem)
         chosen |= {trial.canonical: trial for trial in sorted(others, key=_expected)[:1]}
-    beaten = _is_beaten(chosen, policy)
-    chosen = _in_time(chosen, trials.measured(untuned), beaten, policy, seconds)
+    beaten = _is_beaten(chosen, policy, base)
+    chosen = _in_time(chosen, trials.measured(untuned), beaten, policy, seconds, base)
     samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
     once = {schedule: [(_expected(trial),)] for schedule, trial in chosen.items()}
     if len(chosen) == 1:
-        return Verdict.uncontested(DEFAULT, _expected(chosen[DEFAULT])), once
-    best = min((trial for trial in chosen.values() if trial.canonical != DEFAULT), key=_expected)
+        return Verdict.uncontested(base, _expected(chosen[base])), once
+    best = min((trial for trial in chosen.values() if trial.canonical != base), key=_expected)
 
     def run(schedule: str) -> Burst | None:
-        if beaten and schedule == DEFAULT:  # timed once is enough of what is hopeless
-            samples[DEFAULT] = once[DEFAULT]
-            return Burst(_expected(chosen[DEFAULT]))
+        if beaten and schedule == base:  # timed once is enough of what is hopeless
+            samples[base] = once[base]
+            return Burst(_expected(chosen[base]))
         sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _expected(chosen[schedule]))
         if sample is None:
             return None
@@ -59,18 +64,17 @@ def played(trials: Trials, runner: Runner, policy: Policy, seconds: float, untun
 
     verdict = None
     with suppress(TimeOver):
-        verdict = play(list(chosen), run, DEFAULT, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
+        verdict = play(list(chosen), run, base, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
     if verdict is None:  # no time is left, or the default was lost on the way: stopped for minutes, or short of memory
-        return _by_trials(chosen[DEFAULT], best, is_eligible), once
-    if verdict.disturbed and not chosen[DEFAULT].disturbed and not best.disturbed:
-        return _by_trials(chosen[DEFAULT], best, is_eligible), once  # they had the machine for themselves at least
+        return _by_trials(chosen[base], best, is_eligible), once
+    if verdict.disturbed and not chosen[base].disturbed and not best.disturbed:
+        return _by_trials(chosen[base], best, is_eligible), once  # they had the machine for themselves at least
     return verdict, samples
 
 
-def _finalists(trials: Trials, policy: Policy, untuned: str) -> dict[str, Trial]:
+def _finalists(trials: Trials, policy: Policy, untuned: str, base: str) -> dict[str, Trial]:
     """Return the default, the fastest, and what is used where nothing was tuned: that nothing slower is decided for may hang on it."""
-    default, rival = trials.default, trials.measured(untuned)
-    assert default is not None
+    default, rival = trials[base], trials.measured(untuned)
     found = [default, *trials.fastest(policy.finalists, policy.final_margin)]
     best = min(found, key=_expected)
     if rival is not None and _expected(rival) <= policy.hopeless * _expected(best):
@@ -78,21 +82,23 @@ def _finalists(trials: Trials, policy: Policy, untuned: str) -> dict[str, Trial]
     return {trial.canonical: trial for trial in found}
 
 
-def _is_beaten(chosen: Mapping[str, Trial], policy: Policy) -> bool:
+def _is_beaten(chosen: Mapping[str, Trial], policy: Policy, base: str) -> bool:
     """Whether the default is so long and so much slower than the best that it is not raced."""
-    default = _expected(chosen[DEFAULT])
+    default = _expected(chosen[base])
     return default >= policy.long_seconds and default > policy.hopeless * min(map(_expected, chosen.values()))
 
 
-def _in_time(chosen: Mapping[str, Trial], untuned: Trial | None, beaten: bool, policy: Policy, seconds: float) -> dict[str, Trial]:
+def _in_time(
+    chosen: Mapping[str, Trial], untuned: Trial | None, beaten: bool, policy: Policy, seconds: float, base: str
+) -> dict[str, Trial]:
     """Return finalists without the slowest, until there is time for enough rounds; the default and the best stay, and who is as good as
     chosen already."""
     left = dict(chosen)
-    best = min(left.values(), key=lambda trial: (trial.canonical == DEFAULT, _expected(trial)))
-    kept = {DEFAULT, best.canonical, *([] if untuned is None else [untuned.canonical])}
+    best = min(left.values(), key=lambda trial: (trial.canonical == base, _expected(trial)))
+    kept = {base, best.canonical, *([] if untuned is None else [untuned.canonical])}
 
     def needed() -> float:
-        return sum(_round_seconds(policy, _expected(trial)) for name, trial in left.items() if name != DEFAULT or not beaten)
+        return sum(_round_seconds(policy, _expected(trial)) for name, trial in left.items() if name != base or not beaten)
 
     while MIN_ROUNDS * needed() > seconds and (others := [trial for name, trial in left.items() if name not in kept]):
         del left[max(others, key=_expected).canonical]
@@ -110,8 +116,8 @@ def _by_trials(default: Trial, best: Trial, is_eligible: bool) -> Verdict:
     assert best.seconds is not None
     found = _compared(default, best)
     if is_eligible and found.low <= 1:
-        return Verdict.uncontested(DEFAULT, default.seconds)
-    return Verdict(best.canonical, {DEFAULT: (default.seconds,), best.canonical: (best.seconds,)}, found)
+        return Verdict.uncontested(default.canonical, default.seconds)
+    return Verdict(best.canonical, {default.canonical: (default.seconds,), best.canonical: (best.seconds,)}, found)
 
 
 def _round_seconds(policy: Policy, expected: float) -> float:
@@ -133,30 +139,35 @@ def _complexity(schedule: str) -> int:
 
 
 def decided(
-    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], verdict: Verdict, samples: Samples, policy: Policy
-) -> Decision:
-    """Record the finals and the decision."""
+    campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], verdict: Verdict, samples: Samples, policy: Policy,
+    stand_in: StandIn | None = None,
+) -> Decision:  # fmt: skip
+    """Record the finals and the decision. Of a default schedule that was ended its time until then is recorded, which it takes at least."""
     rules = policy.as_dict() | campaign.problem.limits.given
     for schedule, times in verdict.times.items():
         ordered, (low, high) = sorted(times), median_interval_ranks(len(times))
         final = {"seconds": median(times), "low": ordered[low], "high": ordered[high], "samples": tuple(samples[schedule])}
         campaign.record("final", schedule, Status.OK, policy=rules, **final)
-    problem, winner = campaign.problem, trials[verdict.winner]
+    problem, winner, seconds = campaign.problem, trials[verdict.winner], median(verdict.times[verdict.winner])
     account = account_of(problem, stages, problem.from_canonical(verdict.winner))
+    over, stopped = verdict.against_default, {}
+    default_seconds = median(verdict.times[DEFAULT]) if stand_in is None else max(stand_in.stopped, seconds)
+    if stand_in is not None:
+        over, stopped = Comparison(*3 * [default_seconds / seconds]), {STOPPED: default_seconds}
     decision = Decision(
         workload=problem.workload,
         input=problem.input,
         campaign=campaign.key,
         schedule=verdict.winner,
-        seconds=median(verdict.times[verdict.winner]),
-        default_seconds=median(verdict.times[DEFAULT]),
-        speedup_low=verdict.against_default.low,
-        speedup_high=verdict.against_default.high,
+        seconds=seconds,
+        default_seconds=default_seconds,
+        speedup_low=over.low,
+        speedup_high=over.high,
         ties=verdict.ties,
         policy=rules,
         compiler=winner.compiler,
         flags=winner.flags,
-        environment=campaign.environment | {FIELD: account.as_dict()},
+        environment=campaign.environment | {FIELD: account.as_dict()} | stopped,
         code=code_version(),
     )
     campaign.store.add(decision)

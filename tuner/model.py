@@ -23,6 +23,7 @@ from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.storage.positions import stored_prefixes
 from ..compiler.views import View
+from .constants import machine_constants
 from .costs import operations
 from .legality import is_legal
 from .limits import workspace_elements
@@ -153,10 +154,11 @@ def disagreements(program: Program, formats: Mapping[str, Format]) -> int:
     return found
 
 
-def is_far_cheaper(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether a legal schedule is expected to take a small part of the operations of the default one."""
+def expected_gain(problem: Problem, schedule: Schedule) -> tuple[float, float]:
+    """Return how many times the operations of a legal schedule the default one takes, and about how many seconds it takes for them."""
     found = problem.concretized()
-    return FAR * expected_cost(problem, schedule) < operations(problem, found.program, found.sources)
+    default = operations(problem, found.program, found.sources)
+    return default / max(expected_cost(problem, schedule), 1.0), default * machine_constants().operation
 
 
 def expected_cost(problem: Problem, schedule: Schedule) -> float:

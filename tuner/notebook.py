@@ -20,8 +20,8 @@ def result_html(result: TuneResult) -> str:
     outcome = {
         "best schedule": str(result.best) or "the default one",
         "best time": _milliseconds(result.best_time),
-        "default time": _milliseconds(result.default_time),
-        "speedup": f"{result.speedup:.2f} ({result.speedup_low:.2f} to {result.speedup_high:.2f})",
+        "default time": "not run to its end" if result.default_time is None else _milliseconds(result.default_time),
+        "speedup": result.shown_speedup,
         "trials": f"{len(result.measured)}, {result.failed_trials} failed",
         "database": result.database,
     }

@@ -13,14 +13,15 @@ from .problem import Problem
 _WORTH_SAYING = 1.05  # a ratio of costs
 
 
-def reason(problem: Problem, winner: Schedule, speedup: float) -> str:
+def reason(problem: Problem, winner: Schedule, speedup: float | None) -> str:
     """Return one sentence: how many operations it does beside the default, what the static model expects, and what it does to get there."""
     if not winner.directives:
         return "nothing that was tried is surely faster than the default schedule"
     parts = [*_costs(problem, winner), *_means(problem, winner)]
     expected = _expected(problem, winner)
     if expected is not None:
-        parts.append(f"the static model expected {expected:.2f} times the default's speed, {speedup:.2f} times was measured")
+        measured = "which was not measured" if speedup is None else f"{speedup:.2f} times was measured"
+        parts.append(f"the static model expected {expected:.2f} times the default's speed, {measured}")
     return "; ".join(parts) or "it differs in what the cost models do not see, such as the compiler's flags"
 
 

@@ -85,6 +85,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+STOPPED = "default_stopped_after"
+"""Part of the environment of a decision: seconds after which the default schedule was ended, where it did not run to its end."""
+
+
 @frozen
 class Workload:
     """Machine, kernel and the way it is called.
@@ -197,7 +201,8 @@ class Decision:
 
     Attributes:
         schedule: the winner; empty text is the default schedule.
-        seconds, default_seconds: medians from the rounds in which finalists ran in turn.
+        seconds, default_seconds: medians from the rounds in which finalists ran in turn; of a default that was ended (``default_stopped``)
+            the seconds until then.
         speedup_low, speedup_high: 95% interval of the paired ratio default / winner.
         ties: schedules that are not surely slower than the winner, which is the simplest of them.
         policy: how trials were timed and finals judged (``measure.policy.Policy``).
@@ -223,6 +228,11 @@ class Decision:
     @property
     def speedup(self) -> float:
         return self.default_seconds / self.seconds
+
+    @property
+    def default_stopped(self) -> bool:
+        """Whether the default schedule was ended before it had run once, so that all that is known is how long it takes at least."""
+        return STOPPED in self.environment
 
     @property
     def key(self) -> str:

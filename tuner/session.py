@@ -22,6 +22,7 @@ from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import shown
 from ..compiler.source import quoted
+from .beginning import begun
 from .database import Database, open_database, studies_folder
 from .decision import decided, played
 from .features import distance
@@ -32,7 +33,7 @@ from .measure.handover import sweep_folders
 from .measure.helpers import Helpers
 from .measure.policy import Policy
 from .measure.runner import Runner, Worker
-from .model import is_far_cheaper
+from .model import FAR, expected_gain
 from .problem import Problem, make_problem
 from .progress import Progress, Report, shown_progress
 from .prune import check_stages, surviving_space
@@ -41,7 +42,7 @@ from .search.space import Space
 from .search.strategy import Strategy
 from .settings import MOST_SEED, Budget, Settings
 from .shipped import shipped_decisions
-from .trials import DEFAULT, Campaign, Trials, require_default
+from .trials import DEFAULT, Campaign, Trials
 from .tune_result import TuneResult, result_of
 from .verbose import tell
 
@@ -52,8 +53,8 @@ _ALWAYS_TRIED = 4  # schedules, the default among them, that are tried though th
 _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search
 _PRUNING_SHARE = 0.2  # of a time budget, that static pruning may take at most
 _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
-_LEAST_SECONDS = 5.0  # a budget below this ends the search as soon, but not what runs
-_LEAST_RUN = 3.0  # seconds that the first runs of the default schedule may take whatever the budget
+_LEAST_SECONDS = 4.0  # a budget below this ends the search as soon, but not what runs
+_MUCH = 0.05  # of a time budget: a default schedule that is expected to take so much of it is not what others wait for
 _OVERTIME = 1.0  # seconds after a budget at which whatever runs is ended
 
 
@@ -80,14 +81,19 @@ def tune(
     also: Sequence[str] = (),
     sampler: str = USUAL_SAMPLER,
     boundary: Boundary = None,
+    start: float | None = None,
 ) -> TuneResult:
     """Find the fastest schedule of an expression for these operands on this machine, and remember it: ``sparsetune.tune``.
+
+    Args:
+        start: when the time budget began, on the monotonic clock; None: now.
 
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
         SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found, or
-            none within the memory bound; the default schedule does not run within the time budget.
+            none within the memory bound; nothing ran within the time budget.
     """
+    start = time.monotonic() if start is None else start
     budget = make_budget(trials, time_budget)
     check_stages(skip, also)
     settings = Settings(policy=Policy(cache=cache), skip=tuple(skip), also=tuple(also), sampler=check_sampler(sampler))
@@ -97,7 +103,7 @@ def tune(
     with ExitStack() as stack:
         report = stack.enter_context(_reported(verbose, callback))
         store, worker = stack.enter_context(open_database(database)), stack.enter_context(Worker(problem.threads))
-        return tune_problem(problem, store, worker, budget, settings, seed, report, given)
+        return tune_problem(problem, store, worker, budget, settings, seed, report, given, start=start)
 
 
 @contextmanager
@@ -134,17 +140,19 @@ def tune_problem(
     helpers: Helpers | None = None,
     since: str = "",
     ended: bool = False,
+    start: float | None = None,
 ) -> TuneResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``.
 
     ``given`` are schedules to try first, in canonical names (``check_schedules``). ``helpers`` measure what the search proposes, as
     long as there are some. ``since``: a moment (``records.now``); what earlier runs measured before it is measured anew;
-    ``ended``: whether a decision made since then had all of the budget, its time too.
+    ``ended``: whether a decision made since then had all of the budget, its time too. ``start``: as of ``tune``.
     """
     seed = check_seed(seed)
     sweep_folders()
     settings = settings or Settings()
-    start, allowed = time.monotonic(), math.inf if budget.seconds is None else budget.seconds
+    start = time.monotonic() if start is None else start
+    allowed = math.inf if budget.seconds is None else budget.seconds
     deadline, limit = start + (1 - _FINAL_SHARE) * allowed, start + max(allowed, _LEAST_SECONDS)
     campaign = Campaign(problem, store, seed, worker.settings, settings.policy, since)
     trials = Trials(campaign)
@@ -157,14 +165,7 @@ def tune_problem(
     folder = studies_folder(store.url)
     search = Search(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
     with Runner(problem, worker, settings.policy) as runner:
-        try:
-            runner.build(DEFAULT)  # takes as long as it takes, as handing over the operands does
-            runner.end = max(limit + _OVERTIME, time.monotonic() + _LEAST_RUN)
-            require_default(trials, runner, runner.prepare(_quickest(problem, space)))
-        except TimeOver:
-            raise TuningError(
-                f"the default schedule of '{problem.expression}' does not run within the time budget of {allowed:g} s; give more"
-            ) from None
+        stand_in = begun(trials, runner, _quickest(problem, space, allowed), start, allowed, limit + _OVERTIME)
         runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
             first = {"given": given, "untuned": [untuned]}
@@ -172,18 +173,20 @@ def tune_problem(
         runner.end = limit + _OVERTIME
         report(_progress("finals", trials, budget))
         seconds = math.inf if budget.seconds is None else _FINAL_SHARE * budget.seconds
-        verdict, samples = played(trials, runner, settings.policy, seconds, untuned)
-    decision = decided(campaign, trials, stages, verdict, samples, settings.policy)
+        verdict, samples = played(trials, runner, settings.policy, seconds, untuned, stand_in)
+    decision = decided(campaign, trials, stages, verdict, samples, settings.policy, stand_in)
     found = result_of(campaign, trials, stages, space.templates, decision, settings.also)
     found = replace(found, seconds=time.monotonic() - start)
     tell(f"tuned '{problem.expression}': {found.reason}")
     return found
 
 
-def _quickest(problem: Problem, space: Space) -> str:
-    """Return the schedule that is expected to be the fastest, if it is far faster than the default one; else the default one."""
+def _quickest(problem: Problem, space: Space, allowed: float) -> str:
+    """Return the schedule that is expected to be the fastest, if it is far faster than the default one, or if this one may take much of so
+    many seconds; else the default one."""
     first = space.templates[0].fill() if space.templates else Schedule()
-    return str(first) if first.directives and is_far_cheaper(problem, first) else DEFAULT
+    gain, seconds = expected_gain(problem, first)
+    return str(first) if first.directives and (gain > FAR or (gain > 1 and seconds > _MUCH * allowed)) else DEFAULT
 
 
 def make_budget(trials: int, seconds: float | None) -> Budget:

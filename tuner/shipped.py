@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import IO
 
 from .database.interchange import read_json_lines
-from .records import Decision, Workload, to_json
+from .records import STOPPED, Decision, Workload, to_json
 from .urls import shipped_file
 
 MOST_BYTES = 1_000_000
 """Of the file."""
 
-_TOLD = ("processor", "system", "vector_bytes", "caches", "cores")
+_TOLD = ("processor", "system", "vector_bytes", "caches", "cores", STOPPED)
 """What lookup and readers ask of the machine that a decision was made on."""
 
 

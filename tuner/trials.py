@@ -240,6 +240,22 @@ class Trials:
         assert measured is not None
         return self._note(schedule, measured, fields)
 
+    def give_up(self, schedule: str, seconds: float) -> Trial:
+        """Try a candidate no more that was ended after so many seconds. Nothing is recorded: with more time it may be tried again."""
+        message = f"it did not end within {seconds:.3g} s"
+        problem, role = self._campaign.problem, "default" if schedule == DEFAULT else "trial"
+        ended = Measurement(
+            workload=problem.workload,
+            input=problem.input,
+            campaign=self._campaign.key,
+            role=role,
+            schedule=schedule,
+            status=Status.TIMEOUT,
+            message=message,
+            origin=role,
+        )
+        return self._keep(ended)
+
     def _note(self, schedule: str, measured: Measured, fields: dict[str, Any]) -> Trial:
         """Record a trial and keep it."""
         recorded = self._campaign.record(

@@ -26,8 +26,8 @@ class TuneResult:
     Attributes:
         problem: what was tuned.
         best: the schedule to use; the default one where no other is surely faster.
-        best_time, default_time: seconds, from the finals.
-        speedup_low, speedup_high: 95% interval of the speed-up.
+        best_time, default_time: seconds, from the finals; None for a default schedule that did not run within the time budget.
+        speedup_low, speedup_high: 95% interval of the speed-up; None likewise.
         ties: schedules that are not surely slower than the best, which is the simplest of them, or the default.
         pruned: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
         templates: where the search began, the most promising first.
@@ -35,14 +35,15 @@ class TuneResult:
         database: where it is recorded.
         seconds: that this run took; 0 where an earlier one had decided.
         also: stages that were open beside the usual ones.
+        default_stopped: seconds after which the default schedule was ended, where its time is not known.
     """
 
     problem: Problem
     best: Schedule
     best_time: float
-    default_time: float
-    speedup_low: float
-    speedup_high: float
+    default_time: float | None
+    speedup_low: float | None
+    speedup_high: float | None
     ties: tuple[Schedule, ...]
     pruned: list[dict[str, Any]]
     templates: tuple[Template, ...]
@@ -50,10 +51,19 @@ class TuneResult:
     database: str
     seconds: float = 0.0
     also: tuple[str, ...] = ()
+    default_stopped: float | None = None
 
     @property
-    def speedup(self) -> float:
-        return self.default_time / self.best_time
+    def speedup(self) -> float | None:
+        """Of the best schedule over the default one; None where this one's time is not known."""
+        return None if self.default_time is None else self.default_time / self.best_time
+
+    @property
+    def shown_speedup(self) -> str:
+        """The speed-up with its interval as people read it."""
+        if self.speedup is None:
+            return f"unknown: the default schedule did not end within {self.default_stopped:.3g} s"
+        return f"{self.speedup:.2f} ({self.speedup_low:.2f} to {self.speedup_high:.2f})"
 
     @cached_property
     def stages(self) -> list[dict[str, Any]]:
@@ -76,6 +86,9 @@ class TuneResult:
     @property
     def reason(self) -> str:
         """The schedule and why it won, in one line."""
+        if self.default_time is None:
+            stopped = f"the default schedule did not end within {self.default_stopped:.3g} s"
+            return f"{self.best} (fastest of {len(self.measured)} trials: {self.best_time:.3g} s; {stopped})"
         times = f"{self.best_time:.3g} s, the default schedule {self.default_time:.3g} s"
         interval = f"{self.speedup:.2f} times as fast, 95% interval {self.speedup_low:.2f} to {self.speedup_high:.2f}"
         if not self.best.directives:
@@ -93,7 +106,8 @@ class TuneResult:
 
         Under "conversion" for converting operands, under "build" for compiling too, under "tuning" for the whole of this search.
         """
-        gain = self.default_time - max(0.0, self.best_time - self.conversion_time)
+        default = self.default_time if self.default_stopped is None else self.default_stopped  # which it takes at least
+        gain = (default or 0.0) - max(0.0, self.best_time - self.conversion_time)
         build = next((trial.build_seconds or 0.0 for trial in self.measured if trial.schedule == str(self.best)), 0.0)
         build = build if self.best.directives else 0.0
         prices = {"conversion": self.conversion_time, "build": self.conversion_time + build}
@@ -105,9 +119,11 @@ class TuneResult:
         return sum(trial.seconds is None for trial in self.measured)
 
     def __repr__(self) -> str:
+        default = "not run" if self.default_time is None else f"{self.default_time:.3g} s"
+        speedup = "unknown" if self.speedup is None else f"{self.speedup:.2f}"
         return (
-            f"TuneResult({self.problem.expression!r}: best {self.best_time:.3g} s, default {self.default_time:.3g} s, "
-            f"speedup {self.speedup:.2f}, {len(self.measured)} trials, best schedule {str(self.best)!r})"
+            f"TuneResult({self.problem.expression!r}: best {self.best_time:.3g} s, default {default}, "
+            f"speedup {speedup}, {len(self.measured)} trials, best schedule {str(self.best)!r})"
         )
 
     def plot(self) -> Any:
@@ -131,17 +147,19 @@ def result_of(
     also: tuple[str, ...] = (),
 ) -> TuneResult:
     """Return what a campaign that has come to a decision found."""
+    stopped = decision.default_stopped
     return TuneResult(
         problem=campaign.problem,
         best=campaign.problem.from_canonical(decision.schedule),
         best_time=decision.seconds,
-        default_time=decision.default_seconds,
-        speedup_low=decision.speedup_low,
-        speedup_high=decision.speedup_high,
+        default_time=None if stopped else decision.default_seconds,
+        speedup_low=None if stopped else decision.speedup_low,
+        speedup_high=None if stopped else decision.speedup_high,
         ties=tuple(campaign.problem.from_canonical(schedule) for schedule in decision.ties),
         pruned=stages,
         templates=templates,
         measured=tuple(trials),
         database=campaign.store.url,
         also=also,
+        default_stopped=decision.default_seconds if stopped else None,
     )

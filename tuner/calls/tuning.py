@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -119,8 +120,9 @@ def tune(
     Raises:
         ScheduleError: a given schedule is no schedule of this expression; the message names it.
         SparsetuneError: the expression, an operand, the database or an option is not meaningful; no valid schedule was found, or
-            none within the memory bound; the default schedule does not run within the time budget.
+            none within the memory bound; nothing ran within the time budget.
     """
+    start = time.monotonic()  # importing what searches takes of the time budget too
     from ..session import tune as search
 
     expression, operands, output_format = on_pattern(expression, operands, output_pattern, output_format, semiring, dtype)
@@ -128,7 +130,7 @@ def tune(
         expression, from_paths(operands), output_format, trials, time_budget, target, threads, database, seed, skip, schedules,
         memory_bound=memory_bound, cache_share=cache_share,
         semiring=semiring, dtype=dtype, shape=shape, also=also, sampler=sampler, verbose=verbose, callback=callback,
-        boundary=boundary,
+        boundary=boundary, start=start,
     )  # fmt: skip
 
 

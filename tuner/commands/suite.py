@@ -106,7 +106,8 @@ def _status(outcome: Outcome) -> str:
 
 
 def _interval(outcome: Outcome) -> str:
-    return "-" if outcome.result is None else f"{outcome.result.speedup_low:.2f} to {outcome.result.speedup_high:.2f}"
+    result = outcome.result
+    return "-" if result is None or result.speedup is None else f"{result.speedup_low:.2f} to {result.speedup_high:.2f}"
 
 
 def _describe(suite: Suite) -> None:
@@ -159,6 +160,7 @@ def _show(items: list[dict[str, Any]], intervals: list[str]) -> None:
         if item["status"] != "ok":
             rows.append([*names, "-", "-", "-", "-", item["status"]])
         else:
-            times = [show_seconds(item["default_time"]), show_seconds(item["best_time"]), f"{item['speedup']:.2f}", interval]
+            speedup = "-" if item["speedup"] is None else f"{item['speedup']:.2f}"  # of a default that did not end in time
+            times = [show_seconds(item["default_time"]), show_seconds(item["best_time"]), speedup, interval]
             rows.append([*names, *times, item["best_schedule"] or "(default)"])
     print_table(rows, ("kernel", "input", "default", "best", "speedup", "95% interval", "schedule"))

@@ -113,6 +113,7 @@ def as_json(result: TuneResult) -> dict[str, Any]:
         "database": result.database,
         "conversion_time": result.conversion_time,
         "pays_after": result.pays_after,
+        **({} if result.default_stopped is None else {"default_stopped": result.default_stopped}),
     }
 
 
@@ -215,9 +216,12 @@ def _show_times(result: TuneResult) -> None:
         limits = machine_limits(problem.threads)
     rows = []
     for name, schedule, seconds in (("default", Schedule(), result.default_time), ("best", result.best, result.best_time)):
+        if seconds is None:
+            print(f"default     not known: it did not end within {show_seconds(result.default_stopped)}")
+            continue
         work = operations(problem, schedule)
         share = None if limits is None else limits.least_seconds(work or 0.0, moved) / seconds
-        speedup = f"{result.speedup:.2f} ({result.speedup_low:.2f} to {result.speedup_high:.2f})" if name == "best" else "1"
+        speedup = ("-" if result.speedup is None else result.shown_speedup) if name == "best" else "1"
         rows.append([
             name, show_seconds(seconds), speedup, "-" if work is None else f"{work / seconds / 1e9:.3g}", f"{moved / seconds / 1e9:.3g}",
             "-" if share is None else f"{share:.0%}",

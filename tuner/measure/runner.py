@@ -230,6 +230,7 @@ class Runner:
 
     Attributes:
         end: on the monotonic clock; what runs then is ended.
+        asked: when the worker was asked last, on the same clock.
 
     Args:
         grace: seconds that a candidate may take beside what the policy grants it; None: so many that a busy machine loses none.
@@ -239,7 +240,7 @@ class Runner:
         self.policy = policy or Policy()
         self._grace = grace
         self.problem = problem
-        self.end = math.inf
+        self.end, self.asked = math.inf, -math.inf
         self._worker = worker
         self._turn = Turn()
         self._loaded = -1  # the worker's start at which it was given the operands
@@ -375,6 +376,7 @@ class Runner:
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeOver
+        self.asked = time.monotonic()
         try:
             return self._worker.ask(min(seconds, left), action, **arguments)
         except Lost as lost:

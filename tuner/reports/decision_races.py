@@ -158,9 +158,11 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
     """Race the four decisions of an item and the libraries that have its kernel.
 
     Raises:
-        TuningError: two of the schedules disagree about the result.
+        TuningError: two of the schedules disagree about the result, or the default takes too long to be compared with.
         SparsetuneError: one of them cannot be built.
     """
+    if decision.default_stopped:
+        raise TuningError(f"the default schedule did not end within {decision.default_seconds:.1f} s")
     workload = problem.workload
     shipped = [one for one in shipped_decisions(workload) if one.input.name != item.input]
     found = lookup_problem(problem, Without(store, item.input), shipped)

@@ -136,7 +136,8 @@ class Run:
         found = tune_problem(problem, self.store, self.workers[item.threads], self.budget, Settings())
         self.tuned[item] = decisions_of_one(self.store, problem.workload.key, problem.input.key)
         left = len(self._untuned())
-        click.echo(f"tuned {item.text}: {found.speedup:.2f} of {len(found.trials)} trials; {left} of {len(self.wanted)} to tune", err=True)
+        told = f"{found.shown_speedup} of {len(found.trials)} trials; {left} of {len(self.wanted)} to tune"
+        click.echo(f"tuned {item.text}: {told}", err=True)
 
     def _race(self, item: Item) -> None:
         known = known_beside(item, self.tuned)

@@ -112,7 +112,7 @@ def _tune(plan: Plan) -> None:
                 case.expression, operands, output_format=case.result, threads=threads, trials=plan.trials, time_budget=plan.seconds,
                 database=plan.database,
             )  # fmt: skip
-            click.echo(f"{case.name}, {name}, {threads} threads: {found.speedup:.2f} by '{found.best}'", err=True)
+            click.echo(f"{case.name}, {name}, {threads} threads: {found.shown_speedup} by '{found.best}'", err=True)
             chosen[case.name, name, threads] = Chosen(case.name, name, threads, str(found.best), len(found.measured), plan.seconds)
             write_chosen(plan.chosen_file, chosen.values())
 
