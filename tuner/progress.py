@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..compiler import html
 from ..compiler.attention import in_notebook
 from ..compiler.frozen import frozen
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     SuiteReport = Callable[[Item, int, int], "Report"]
 
 _PLAIN_SECONDS = 10.0  # between lines of progress where nobody watches a bar
+_CELL_SECONDS = 0.25  # between changes of a notebook's output
 
 
 @frozen
@@ -53,14 +55,13 @@ def show_seconds(seconds: float | None) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
-def _draws() -> bool:
-    return in_notebook() or sys.stderr.isatty()
-
-
 @contextmanager
 def shown_progress(title: str, speaker: str = "tune-kernel") -> Iterator[Report]:
-    """Yield a function that shows where a campaign is: a bar on a terminal, a line now and then elsewhere."""
-    if not _draws():
+    """Yield a function that shows where a campaign is: a bar on a terminal or below a notebook's cell, a line now and then elsewhere."""
+    if in_notebook():
+        yield _Cell(title)
+        return
+    if not sys.stderr.isatty():
         yield _Lines(title, speaker)
         return
     with _bar() as bar:
@@ -79,7 +80,7 @@ def shown_suite_progress(suite: str, seconds: float | None = None) -> Iterator[S
         each = (time.monotonic() - begun) / (number - 1) if number > 1 else seconds
         return "" if each is None else f", about {_show_long(each * (count - number + 1))} left"
 
-    if not _draws():
+    if not sys.stderr.isatty():
 
         def lines(item: Item, number: int, count: int) -> Report:
             print(f"tune-kernel: {_title(item, number, count)}{left(number, count)}", file=sys.stderr, flush=True)
@@ -125,6 +126,28 @@ class _BarReport:
 
     def __call__(self, progress: Progress) -> None:
         self.bar.update(self.task, completed=progress.done, total=progress.planned, state=_state(progress))
+
+
+class _Cell:
+    """Shows progress as an output of a notebook's cell, which is written anew; it needs no widgets, and stays in the file."""
+
+    def __init__(self, title: str) -> None:
+        from IPython.display import display  # pyright: ignore[reportMissingImports] there is one where there are notebooks
+
+        self._title = title
+        self._output = display(self._made(Progress("preparing")), raw=True, display_id=True)
+        self._last, self._phase = time.monotonic(), "preparing"
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.phase != self._phase or progress.done == progress.planned or now - self._last >= _CELL_SECONDS:
+            self._last, self._phase = now, progress.phase
+            self._output.update(self._made(progress), raw=True)
+
+    def _made(self, progress: Progress) -> dict[str, str]:
+        text = f"{self._title}: {progress.done} of {progress.planned or '?'} trials, {_state(progress)}"
+        bar = f"<progress value='{progress.done}' max='{progress.planned}'></progress> " if progress.planned else ""
+        return {"text/plain": text, "text/html": f"<div>{bar}{html.escape(text)}</div>"}
 
 
 class _Lines:

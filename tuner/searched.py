@@ -262,6 +262,11 @@ class Searched:
         self._watch.forever()
         self._space = whole_space(problem, self._watch, also).filtered()
         self._tried = tuple(dict.fromkeys(tried))
+        self._expression = problem.expression
+
+    def __repr__(self) -> str:
+        stages = ", ".join(f"{each['stage']} {each['kept']}" for each in self._stages)
+        return f"Searched({self._expression!r}{': ' if stages else ''}{stages})"
 
     @cached_property
     def _besides(self) -> tuple[Schedule, ...]:

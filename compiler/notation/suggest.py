@@ -8,6 +8,7 @@ from .functions import FUNCTIONS
 
 _BEHIND = re.compile(r"\b([A-Za-z][A-Za-z0-9]*)_\{?([A-Za-z]+)\}?(?![A-Za-z0-9_(\[])")
 _APPLIED = re.compile(rf"\b({'|'.join(name for name in FUNCTIONS if name.isalpha())})[ \t]+([A-Za-z_]\w*\([^()]*\))")
+_SUMMED = re.compile(r"\bsum_\{?([A-Za-z]+)\}?[ \t]+(.+)")
 _FORM = "y(i) = A(i,j) * x(j)"
 _ELSEWHERE = {
     "@": f"products name their indices: {_FORM}",
@@ -20,8 +21,9 @@ _ELSEWHERE = {
 
 
 def rewritten(text: str) -> str:
-    """Return a text with letters behind an underscore as subscripts, functions around what follows, and signs between tensors."""
-    spelled = _BEHIND.sub(lambda found: f"{found[1]}({','.join(found[2])})", text)
+    """Return a text with letters behind an underscore as subscripts, sums and functions around what follows, and signs between tensors."""
+    summed = _SUMMED.sub(lambda found: f"sum({','.join(found[1])}, {found[2]})", text)
+    spelled = _BEHIND.sub(lambda found: f"{found[1]}({','.join(found[2])})", summed)
     spelled = _APPLIED.sub(r"\1(\2)", spelled)
     return re.sub(r"(?<=[\])\w])[ \t]+(?=[A-Za-z_(])", " * ", re.sub(r"(?<=\d)(?=[A-Za-z_]\w*[(\[])", " * ", spelled))
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from ..concrete.concretize import Concretized, concretize
 from ..concrete.nodes import Assign, Program, Stmt, transform
 from ..errors import ScheduleError
+from ..notation.printer import show_assignment
 from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
 from .reading import structural
@@ -27,6 +28,9 @@ class Schedules:
     def __init__(self, space: ScheduleSpace, add: str = "+", multiply: str = "*") -> None:
         self.members = space
         self.default: Concretized = concretize(replace(space.assignment, operator="="), space.formats, add, multiply)
+
+    def __repr__(self) -> str:
+        return f"Schedules({show_assignment(self.members.assignment)!r}: {self.count()})"
 
     def count(self) -> int:
         """Return how many schedules there are; none is listed."""

@@ -62,6 +62,7 @@ MISTAKES: list[tuple[Any, ...]] = [
     ("y(i) = (A(i,j)", {"A": A}, {}, ExpressionError, "to close the parenthesis"),
     ("y(i) = 2x(i)", {"x": X}, {}, ExpressionError, r"expected an operator .*; write y\(i\) = 2 \* x\(i\) \(column 9"),
     ("y_i = A_ij x_j", BOTH, {}, ExpressionError, r"found 'x_j'; write y\(i\) = A\(i,j\) \* x\(j\) \(column 12"),
+    ("y_i = sum_j A_ij x_j", BOTH, {}, ExpressionError, r"; write y\(i\) = sum\(j, A\(i,j\) \* x\(j\)\) \(column 13"),
     ("y(i) = exp A(i,j)", BOTH, {}, ExpressionError, r"found 'A'; write y\(i\) = exp\(A\(i,j\)\) \(column 12"),
     ("y(i) = A(i,j) x(j)", BOTH, {}, ExpressionError, r"; write y\(i\) = A\(i,j\) \* x\(j\)"),
     ("y(i) = A(i,j) x(j))", BOTH, {}, ExpressionError, r"found 'x' \(column 15"),

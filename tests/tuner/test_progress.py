@@ -6,6 +6,7 @@ import io
 import sys
 import time
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -63,4 +64,28 @@ def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv(attention.VERBOSE, "1")
     with attention.noted_if_long("compiling"):
         pass
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.cc
+def test_notebooks_show_progress_without_widgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[dict[str, str]] = []
+
+    def display(made: dict[str, str], raw: bool, display_id: bool) -> Any:
+        assert raw
+        assert display_id
+        shown.append(made)
+        return SimpleNamespace(update=lambda changed, raw: shown.append(changed))
+
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    result = st.tune(EXPRESSION, OPERANDS, trials=3, database=str(tmp_path / "s.sqlite"))
+    assert "preparing" in shown[0]["text/plain"]
+    assert f"{len(result.trials)} of" in shown[-1]["text/plain"]
+    assert "best" in shown[-1]["text/html"]
+    assert "<progress value='" in shown[-1]["text/html"]
+    assert "A(i,j)" in repr(result.space)
     assert capsys.readouterr().err == ""

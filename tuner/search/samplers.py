@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ...compiler.errors import TuningError
@@ -49,14 +51,24 @@ class Sampler:
     help: str
 
 
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Leave out what tqdm, which Optuna imports, says in notebooks of a widget that nothing here draws."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        yield
+
+
 def _two_levels(search: Search) -> Strategy:
-    from .two_levels import TwoLevels
+    with _quietly():
+        from .two_levels import TwoLevels
 
     return TwoLevels(search.space, search.seed, search.journal, search.name)
 
 
 def _flat(search: Search, groups: bool = False) -> Strategy:
-    from .flat import FlatStudy
+    with _quietly():
+        from .flat import FlatStudy
 
     return FlatStudy(search.space, search.seed, search.journal, search.name, usual=max(1, search.trials // 2), groups=groups)
 
