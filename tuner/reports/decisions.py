@@ -106,8 +106,10 @@ class Run:
             self._attempt(item, self._race)
 
     def _untuned(self) -> list[Item]:
-        without = self.without
-        return [item for item in self.wanted if item not in self.tuned and item not in without]
+        """Return what is not tuned yet: what has no rows first, then what has the oldest, from a time when another database was kept."""
+        without, dates = self.without, {row.item: row.date for row in self.kept.rows}
+        left = [item for item in self.wanted if item not in self.tuned and item not in without]
+        return sorted(left, key=lambda item: dates.get(item, ""))
 
     def _raced(self) -> dict[Item, Figure]:
         """Return the rows of the tuned schedules of what has raced on this machine."""

@@ -85,11 +85,6 @@ def gathered(store: Evidence) -> list[Pair]:
     return found
 
 
-def _gains(times: Mapping[str, float]) -> dict[str, float]:
-    """Return the logs of the gains over the default on one input, by schedule."""
-    return {text: math.log(times[""] / seconds) for text, seconds in times.items() if text}
-
-
 def fitted(pairs: Sequence[Pair]) -> Doubt:
     """Return the doubt whose squares come closest to those of the errors."""
     from scipy.optimize import nnls

@@ -128,6 +128,15 @@ def test_what_is_missing_is_raced_first_then_the_oldest(tmp_path: Path) -> None:
         assert [item.input for item in run._to_race()] == ["missing", "older", "old"]
 
 
+def test_what_has_no_rows_is_tuned_first_then_what_has_the_oldest(tmp_path: Path) -> None:
+    names = ("recent", "older", "new", "newer")
+    wanted, kept = [Item("SpMV", name, "float64", 2) for name in names], Partial(tmp_path / "rows.csv", Figure)
+    kept.rows = [replace(ROWS[3], input=name, date=day) for name, day in (("recent", "2026-01-04"), ("older", "2026-01-02"))]
+    with open_database(str(tmp_path / "d.sqlite")) as store:
+        run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), wanted, {})
+        assert [item.input for item in run._untuned()] == ["new", "newer", "older", "recent"]
+
+
 @pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 def test_a_stopped_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "inputs", lambda: SMALL)
