@@ -253,6 +253,14 @@ template <class T, class F> void st_atomically(st_element<T> element, F updated)
   *element.place = updated(*element.place);
 }
 
+template <class T> int64_t st_claim(st_element<T> element, int64_t key) {
+  st_check(element.region, (const char *)element.place, sizeof(T), true, true);
+  const T before = *element.place;
+  if (before == -1) *element.place = (T)key;
+  return before;
+}
+static inline int st_last_bit(int64_t number) { return 63 - __builtin_clzll((uint64_t)number | 1); }
+
 /* Waiting */
 
 static __attribute__((noinline)) void st_wait(st_state state, const void *site, int apart) {

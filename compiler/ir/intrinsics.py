@@ -7,6 +7,8 @@ A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps v
 ``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to the places of the last array that the first
 one says, negative where there is none; its last argument is the operator's number in ``passes.carries``.
 ``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once.
+``table_insert`` gives the slot of a key in a table of so many slots, -1 in free ones; ``table_keys`` lists its keys in any order, and gives
+how many there are. ``..._of_warp`` and ``..._of_block`` are what all threads of a warp or block do at once.
 ``drain_stores`` ends what was written past the caches.
 ``enlist`` gives the threads that use parts the numbers 0, 1, 2 ...; ``copy_part`` copies to an array, from an index on, what was left at a
 place of parts: so many elements from the one given; ``copy`` copies from an array. A table of pieces has counts of entries for each level:
@@ -234,6 +236,20 @@ def _carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: in
             result[place] = update(result[place], value)
 
 
+def _table_insert(table: NDArray[Any], size: int, key: int) -> int:
+    _check_range(table, 0, size)
+    home = (key * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 65 - size.bit_length() if size > 1 else 0
+    place = next(slot for step in range(size) if table[slot := home + step & size - 1] in (-1, key))
+    table[place] = key
+    return place
+
+
+def _table_keys(keys: NDArray[Any], table: NDArray[Any], size: int) -> int:
+    found = table[:size][table[:size] >= 0]
+    keys[: len(found)] = found
+    return len(found)
+
+
 def _bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
     """The set of csrc/st_bits.h; its upper levels only speed the draining up, so they are not kept here."""
     _check_range(bits, 0, -(-n // 64))
@@ -329,6 +345,13 @@ INTRINSICS: dict[str, Intrinsic] = {
     "map_size": Intrinsic(lambda keys: len(keys.keys), "st_map_size", "st_map.h"),
     "map_key": Intrinsic(lambda keys, ordinal: keys.keys[ordinal], "st_map_key", "st_map.h"),
     "map_clear": Intrinsic(KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
+    "table_insert": Intrinsic(_table_insert, "st_table_insert", OF_GPU, updates=True, comparisons=_one),
+    "table_keys": Intrinsic(_table_keys, "st_table_keys", OF_GPU, updates=True),
+    **{
+        f"{name}_of_{group}": Intrinsic(meaning, f"st_{name}_of_{group}", OF_GPU, updates=True)
+        for group in ("warp", "block")
+        for name, meaning in (("table_keys", _table_keys), ("sort", _sort), ("sort_range", _sort_range))
+    },
     "enlist": Intrinsic(Parts.enlist, "st_enlist", "st_pieces.h", updates=True),
     "copy_part": Intrinsic(_copy_part, "st_copy_part", "st_pieces.h", typed=True, updates=True),
     "copy": Intrinsic(_copy, "st_copy", "st_pieces.h", typed=True, updates=True),

@@ -12,6 +12,7 @@ from ..notation.nodes import Access
 from ..workspaces.dense import DenseWorkspace
 from ..workspaces.held import row_major
 from ..workspaces.levels import Storage
+from ..workspaces.table import TableWorkspace
 from .carries import carry_of
 from .context import Context, StoreFacts
 from .privatize import PRIVATE, private_copies
@@ -39,7 +40,10 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
         race = race_at(context, scope.around(target.tensor), target, op)
         if race is not None and isinstance(held, DenseWorkspace):
             return [_kept_apart(context, scope, held.stored, position, value, op, race, None)]
-        return _if_nonempty(context, scope, kept, held.update(position, value, op, context.names))
+        steps = held.update(position, value, op, context.names)
+        if race is not None and isinstance(held, TableWorkspace):
+            steps = [_met(context, scope, held.stored, step, race) for step in steps]
+        return _if_nonempty(context, scope, kept, steps)
     if scope.assembly is not None:
         return _if_nonempty(context, scope, kept, scope.assembly.store(dict(scope.coordinates), value, op))
     note(context, scope, target.tensor, op, scope.shared)
@@ -75,6 +79,11 @@ def _kept_apart(
         copies = private_copies(context, scope, stored)
         return Store(copies.array, copies.position(position), value, op)
     return Store(stored.values, position, value, op, race != "ignore_races")
+
+
+def _met(context: Context, scope: Scope, stored: Storage, step: Step, race: str) -> Step:
+    """Return a step in which threads may meet at the slot of a table."""
+    return _kept_apart(context, scope, stored, step.index, step.value, step.op, race, None) if isinstance(step, Store) else step
 
 
 def _if_nonempty(context: Context, scope: Scope, statement: Assign, steps: list[Step]) -> list[Step]:

@@ -81,7 +81,7 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     own = context.hoisting.here
     made = Making(
         workspace.name, workspace.indices, extents, length, context.value_type, zero, _key_type(context, workspace), scope.guards, asked,
-        is_looked_up(workspace, statement), again, context.names, own.before, own.after,
+        is_looked_up(workspace, statement), again, context.on_gpu, context.names, own.before, own.after,
     )  # fmt: skip
     return workspace_kind(kind).make(made)
 
@@ -91,7 +91,7 @@ def _choose(context: Context, scope: Scope, workspace: Workspace, statement: Whe
     if not workspace.indices:
         return "scalar"
     if asks_pattern(context, scope, workspace.name, statement.consumer):
-        if len(workspace.indices) > DENSE_MODES or context.wide:
+        if len(workspace.indices) > DENSE_MODES or context.wide or context.on_gpu:
             return "hashed"
         return "list" if is_looked_up(workspace, statement) else "bitmap"
     length: Value = integer(1)
@@ -103,8 +103,9 @@ def _choose(context: Context, scope: Scope, workspace: Workspace, statement: Whe
 
 
 def _shared_kind(context: Context, scope: Scope, workspace: Workspace, kind: str, statement: Where) -> str:
-    """Return the kind of a workspace that threads fill together: an array, since no two of them can put entries in one list."""
-    if kind != "scalar" and not keeps_entries(kind):
+    """Return the kind of a workspace that threads fill together: an array, or a table of a GPU, as no two of them can put entries in one
+    list."""
+    if (kind != "scalar" and not keeps_entries(kind)) or (kind == "hashed" and context.on_gpu):
         return kind
     if workspace.kind not in (None, "scalar") or asks_pattern(context, scope, workspace.name, statement.consumer):
         raise ScheduleError(f"workspace({workspace.name}, {kind}): threads fill it together and cannot keep its entries; use dense")

@@ -9,6 +9,7 @@ from .dead import remove_dead, unread
 from .kernels import outside_kernels, split_kernels
 from .manager import Pass, PassList, Property
 from .members import deal_to_members, done_by_all
+from .needs import count_needs
 from .simplify import simplify
 from .unique import name_scalars_apart, shared_scalar_names
 from .wide_loads import load_widely
@@ -31,6 +32,7 @@ CUDA = PassList(
     [
         Pass("simplify", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("dead", lambda function, _: remove_dead(function), requires=_all(FOLDED), gives=_all(LIVE)),
+        Pass("needs", count_needs, requires=_all(LIVE)),
         Pass("atomics", gather_atomics, requires=_all(LIVE), gives=_all(LOCKED_ONCE)),
         Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
         Pass("wide_loads", load_widely, requires=_all(CARRIED)),

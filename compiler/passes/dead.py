@@ -6,6 +6,7 @@ counts the components of a result needs no values.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ..ir.nodes import (
@@ -43,9 +44,9 @@ def remove_dead(function: Function) -> Function:
     found, before = function, None
     while found != before:
         before = found
-        body = _without_arrays(found.body, _unread_arrays(found))
+        body = _without_arrays(_unsorted(found.body), _unread_arrays(found))
         assert isinstance(body, Steps)
-        found = replace(found, body=_live_block(body.statements, _NONE)[0])
+        found = replace(found, body=live_block(body.statements, _NONE)[0])
     return found
 
 
@@ -80,6 +81,24 @@ def _unread_arrays(function: Function) -> Names:
     return frozenset(own - read)
 
 
+def _unsorted(body: Step) -> Step:
+    """Return a body in which no array is put in order whose elements nobody looks at: a pass that counts asks how many keys there are."""
+    sorts = [node for node in nodes_of(body, Run) if node.function in ("sort", "sort_range")]
+    if not sorts:
+        return body
+    own = {node.array for node in nodes_of(body, Allocate)}
+    looked = {node.array for node in nodes_of(body, Load, Leave, Publish, Grow)}
+    lists = [node for node in nodes_of(body, Call) if node.function == "table_keys"]
+    named = Counter(node.array for node in nodes_of(body, ArrayRef))
+    harmless = Counter(node.arguments[0].array for node in (*sorts, *lists) if isinstance(node.arguments[0], ArrayRef))
+    idle = {array for array in own - looked if named[array] == harmless[array]}
+
+    def change(node: Step) -> Step:
+        return Steps(()) if node in sorts and isinstance(node, Run) and node.arguments[0].array in idle else node  # type: ignore[attr-defined]
+
+    return transform_steps(body, change) if idle else body
+
+
 def _without_arrays(body: Step, arrays: Names) -> Step:
     def change(node: Step) -> Step:
         return Steps(()) if isinstance(node, Allocate | Free | Fill | Store) and node.array in arrays else node
@@ -94,7 +113,7 @@ def _live(statement: Step, after: Names) -> tuple[Step, Names]:
     """
     match statement:
         case Steps(statements):
-            return _live_block(statements, after)
+            return live_block(statements, after)
         case Declare(variable) if variable.name not in after:
             return _unused(statement)
         case Declare(_, value):
@@ -120,7 +139,8 @@ def _live(statement: Step, after: Names) -> tuple[Step, Names]:
             return rebuilt, read.union(*others)
 
 
-def _live_block(statements: tuple[Step, ...], after: Names) -> tuple[Steps, Names]:
+def live_block(statements: tuple[Step, ...], after: Names) -> tuple[Steps, Names]:
+    """Return a block as ``_live`` does."""
     kept: list[Step] = []
     read = after
     for statement in reversed(statements):
@@ -142,9 +162,9 @@ def _live_loop(loop: For) -> tuple[Step, Names]:
     if not loop.private and not loop.finish:
         body, read = _live(loop.body, _NONE)
         return replace(loop, body=body), read | _names(loop.low) | _names(loop.high)
-    finish, read = _live_block(loop.finish, _NONE)
+    finish, read = live_block(loop.finish, _NONE)
     body, more = _live(loop.body, _NONE)
-    private, most = _live_block(loop.private, read | more)
+    private, most = live_block(loop.private, read | more)
     names = read | more | most | _names(loop.low) | _names(loop.high)
     return replace(loop, private=private.statements, body=body, finish=finish.statements), names
 

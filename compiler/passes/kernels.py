@@ -14,7 +14,6 @@ from ..ir.arithmetic import ONE, ZERO, integer
 from ..ir.nodes import (
     BOOL,
     I64,
-    MAP,
     Allocate,
     ArrayRef,
     Binary,
@@ -86,8 +85,6 @@ def _refuse(function: Function) -> None:
                 "on a GPU a sparse result is counted, then filled: its outermost loop must be the first level of the result, and is"
                 " parallelized, or said to be assembled so: assemble(C, insert)"
             )
-        if isinstance(node, Allocate) and node.type == MAP:
-            raise ScheduleError("on a GPU no workspace grows while a kernel runs, so none can be hashed; use workspace(w, list) or bitmap")
 
 
 def _placed(step: Step, within: Group) -> Step:
@@ -206,7 +203,7 @@ class _Splitter:
             is_known = True
         scratch: list[Scratch] = []
         body = _hoisted(replace(loop, low=low, high=high), scratch)
-        threads = _threads_of(loop)
+        threads = threads_of(loop)
         assert isinstance(loop.tag, Dealt)
         if not is_known:
             return [Kernel(Steps((body,)), Call("resident_blocks", (integer(threads),), I64), threads, (), tuple(scratch))]
@@ -288,7 +285,7 @@ def _hoisted(step: Step, scratch: list[Scratch]) -> Step:
     return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
 
 
-def _threads_of(loop: For) -> int:
+def threads_of(loop: For) -> int:
     """Return how many threads a block has: as its loops say, where these are as long for all blocks."""
     assert isinstance(loop.tag, Dealt)
     if loop.tag.unit != "block":

@@ -47,6 +47,10 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import as_steps, block, mentions, nodes_of, substitute, transform, walk, written_arrays
 from .manager import Setting
+from .shared_out import shared_out
+
+TOGETHER = frozenset(("sort", "sort_range", "table_keys"))
+"""What all threads of a block or warp do at once, with barriers of its own; its arguments are the same for all of them."""
 
 BLOCK_BYTES = 48 * 1024 - 1024
 """Of the memory that threads of a block share, without what sums of a block take."""
@@ -135,7 +139,8 @@ class _Member:
             case For(tag=Dealt()):
                 return self.dealt(step)
             case For():
-                return replace(step, body=self.step(step.body))
+                shared = None if self.group == "grid" else shared_out(step, self.group, self.own)
+                return shared or replace(step, body=self.step(step.body))
             case While(condition, body):
                 return replace(step, body=self.step(body))
             case If(condition, then, otherwise):
@@ -146,6 +151,10 @@ class _Member:
                 return Once(self.group, step)
             case Fill(array) if array not in self.own:
                 return self.filled(step)
+            case Run(function, arguments) if function in TOGETHER:
+                return Run(f"{function}_of_{self.group}", arguments)
+            case SetVar(_, Call(function) as call) if function in TOGETHER:
+                return replace(step, value=replace(call, function=f"{function}_of_{self.group}"))
             case Run():
                 return Once(self.group, step)
             case _:

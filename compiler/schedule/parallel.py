@@ -147,11 +147,13 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
 
 
 def _check_filled(program: Program, loop: Forall, write: _Write, graph: Provenance, context: Context) -> None:
-    """Refuse threads that fill a workspace which keeps its entries, or whose reader stores only entries."""
+    """Refuse threads that fill a workspace which keeps its entries, or whose reader stores only entries; those of a GPU fill tables."""
     name = write.assign.target.tensor
     if not write.local or not loop.tag.is_dealt:
         return
     kind = next((space.kind for space in program.workspaces if space.name == name), None)
+    if loop.tag.is_on_gpu and write.assign.target.subscripts and kind in (None, "hashed"):
+        return
     if keeps_entries(kind) or name in handing(program.statement, keeping(program, graph, context)):
         refuse(
             Rule.PARALLEL_INSERT,

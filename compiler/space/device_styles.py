@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..concrete.apart import covers
-from ..concrete.nodes import Program
+from ..concrete.nodes import Assign, Program, Where
 from ..concrete.provenance import Provenance
 from ..schedule import directives as d
-from ..schedule.addresses import chain
+from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
 from .decorations import Decoration, fresh, positions_taken, shares_pattern
 from .situation import Situation, Structure, result_leaf
@@ -35,7 +35,7 @@ def device_styles(structure: Structure, situation: Situation) -> Iterator[Decora
     target = result_leaf(program)[1].target.tensor
     form = situation.formats[target]
     filled = () if form.is_dense or shares_pattern(program, situation) else (d.Assemble(target, "insert"),)
-    for style in (*_rows(program), *_entries(program, situation)):
+    for style in (*_rows(program), *_rows_of_workspaces(program), *_entries(program, situation)):
         yield Decoration((*filled, *style.parts), style.origin)
 
 
@@ -55,6 +55,30 @@ def _rows(program: Program) -> Iterator[Decoration]:
             cut = opened(d.Split(outer, block, warp, 8), factor=ROWS)
             yield Decoration((cut, *shared, threads), f"rows to warps of blocks, {loop} to threads")
         yield Decoration((_outermost(program, graph, outer, outer, "gpu_block"), threads), f"rows to blocks, {loop} to threads")
+
+
+def _rows_of_workspaces(program: Program) -> Iterator[Decoration]:
+    """Yield outermost loops given to warps and blocks where each row fills a workspace: threads take the loop along it, so that they
+    never meet, and the warps of a block the loop around that, whose iterations add."""
+    loops, graph = chain(program.statement, ()), graph_of(program.relations)
+    address = body_address(program.statement, ())
+    inside = at(program.statement, address)
+    if len(loops) != 1 or not isinstance(inside, Where):
+        return
+    producer = (*address, 1)
+    leaf = at(inside.producer, body_address(inside.producer, ()))
+    filling = chain(program.statement, producer)
+    if len(filling) < 2 or not isinstance(leaf, Assign) or not covers(leaf.target.indices, filling[-1], graph):
+        return
+    around, along = filling[-2:]
+    threads = d.Parallelize(along, "gpu_thread", "no_races", path=(0,))
+    for unit in ("warp", "block"):
+        rows = _outermost(program, graph, loops[0], loops[0], f"gpu_{unit}")
+        yield Decoration((rows, threads), f"rows to {unit}s, {along} of {leaf.target.tensor} to threads")
+    if not covers(leaf.target.indices, around, graph):
+        warps = d.Parallelize(around, "gpu_warp", "atomics", path=(0,))
+        origin = f"rows to blocks, {around} to warps, {along} of {leaf.target.tensor} to threads"
+        yield Decoration((_outermost(program, graph, loops[0], loops[0], "gpu_block"), warps, threads), origin)
 
 
 def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:

@@ -61,6 +61,7 @@ _CHAIN = ("A(l,m,n) = B(i,j,k) * C(i,l) * D(j,m) * E(k,n)", (("B", "csf"),))
 _SPGEMM = ("A(i,j) = B(i,k) * C(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")))
 
 _PAPER = "Senanayake et al."
+_NAGASAKA = "Nagasaka, Nukada and Matsuoka, High-performance and memory-saving sparse general matrix-matrix multiplication"
 _OURS = "register-blocked kernels"
 
 LIBRARY: tuple[NamedSchedule, ...] = (
@@ -179,6 +180,17 @@ LIBRARY: tuple[NamedSchedule, ...] = (
         "nested fused loops", *_CHAIN,
         "reorder(l, i, j, k, m, n); loopfuse(2, true, []); reorder([1], m, k, j, n); factors([1], t1, D, E); loopfuse(2, true, [1])",
         "Dias et al., Figure 2e",
+    ),
+    NamedSchedule(
+        "warp per row", *_SPGEMM,
+        "assemble(A, insert); parallelize(i, gpu_warp, no_races); parallelize([0], j, gpu_thread, no_races)",
+        f"{_NAGASAKA}, one warp to a row, in one order", target="cuda",
+    ),
+    NamedSchedule(
+        "block per row", *_SPGEMM,
+        "assemble(A, insert); parallelize(i, gpu_block, no_races); parallelize([0], k, gpu_warp, atomics);"
+        " parallelize([0], j, gpu_thread, no_races)",
+        f"{_NAGASAKA}, one block to a row", target="cuda",
     ),
     NamedSchedule("rows in pieces", *_SPGEMM, "parallelize(i, cpu_thread, no_races, dynamic, 64)", _OURS),
 )

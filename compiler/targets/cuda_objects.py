@@ -20,8 +20,8 @@ from ..native.library import CSRC
 from ..native.nvrtc import compile_cubin
 from ..native.supervised import run_program
 
-HEADERS = ("st_cuda.h", "st_driver.h", "st_executor.h")
-"""What generated CUDA C++ includes, the first of them always."""
+HEADERS = (*sorted(path.name for path in CSRC.glob("st_cuda*.h")), "st_driver.h", "st_executor.h")
+"""What generated CUDA C++ includes."""
 
 _HOST_FLAGS = ("-O2", "-std=gnu++17", "-DST_DRIVER", "-w", "-fwrapv", "-fvisibility=hidden", "-shared", "-fPIC")
 

@@ -1,4 +1,4 @@
-"""Workspaces with a map from keys to slots, where a dense array would be too large (csrc/st_map.h)."""
+"""Workspaces with a map from keys to slots, where a dense array would be too large (csrc/st_map.h); on a GPU a table (``table``)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ..ir.nodes import I64, MAP, ArrayRef, Call, Declare, For, Grow, If, Load, R
 from .held import HeldWorkspace
 from .kind import Making, WorkspaceKind
 from .levels import Storage, entry_levels, key_levels
+from .table import TableWorkspace, table_for
 
 START = integer(64)  # slots at first
 
@@ -61,7 +62,9 @@ class HashedWorkspace(HeldWorkspace):
 class Hashed(WorkspaceKind):
     keeps_entries = True
 
-    def make(self, making: Making) -> HashedWorkspace:
+    def make(self, making: Making) -> HashedWorkspace | TableWorkspace:
+        if making.on_gpu:
+            return table_for(making)
         count = making.counter("_count", ZERO)
         capacity, keys_capacity = making.counter("_capacity", START), making.counter("_keys_capacity", START)
         table = making.array("_map", MAP, START)

@@ -30,6 +30,7 @@ class Making:
         asked: whether what reads it stores only entries.
         looked_up: whether its entries are only looked up, so that nobody asks for them in order.
         again: whether it is filled in every iteration around, by one producer alone.
+        on_gpu: whether kernels of a GPU fill it, while which nothing grows.
         names: of the kernel.
         before, after: what stands where memory is made once: at the start and end of the kernel, or of a thread.
     """
@@ -45,6 +46,7 @@ class Making:
     asked: bool
     looked_up: bool
     again: bool
+    on_gpu: bool
     names: Names
     before: list[Step]
     after: list[Step]

@@ -49,24 +49,28 @@ class KeyLevel(Level):
 class EntryLevel(Level):
     """One mode of a workspace whose entries are only looked up, one by one: a position is the key of the modes so far.
 
-    The position in the last mode is the slot of the value: the key in an array with ``marks``, the ordinal in a ``map``.
+    The position in the last mode is the slot of the value: the key in an array with ``marks``, the ordinal in a ``map``, the slot in a
+    ``table`` of so many.
     """
 
     last: bool = True
     marks: str = ""
     map: str = ""
+    table: tuple[ArrayRef, Value] | None = None
 
     def bounds(self, above: Place) -> tuple[Value, Value]:
         return above.parent, above.parent
 
     def locate(self, low: Value, high: Value, coordinate: Value) -> Value:
         key = add(multiply(low, self.extent), coordinate)
+        if self.last and self.table is not None:
+            return Call("hash_find", (self.table[0], ZERO, self.table[1], key), I64)
         return Call("map_find", (ArrayRef(self.map, MAP), key), I64) if self.last and self.map else key
 
     def hit(self, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
         if not self.last:
             return Const(True, BOOL)
-        return compare(">=", position, ZERO) if self.map else Load(self.marks, position, BOOL)
+        return Load(self.marks, position, BOOL) if self.marks else compare(">=", position, ZERO)
 
 
 @frozen
@@ -107,7 +111,12 @@ def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, 
     return tuple(levels)
 
 
-def entry_levels(indices: tuple[str, ...], extents: tuple[Value, ...], marks: str = "", keys: str = "") -> tuple[Level, ...]:
-    """Return the modes of a workspace whose entries are only looked up: in an array of ``marks``, or in a map of ``keys``."""
+def entry_levels(
+    indices: tuple[str, ...], extents: tuple[Value, ...], marks: str = "", keys: str = "", table: tuple[ArrayRef, Value] | None = None
+) -> tuple[Level, ...]:
+    """Return the modes of a workspace whose entries are only looked up: in an array of ``marks``, a map of ``keys``, or a table."""
     modes = enumerate(zip(indices, extents, strict=True), 1)
-    return tuple(EntryLevel(COMPRESSED, index, extent, last=mode == len(indices), marks=marks, map=keys) for mode, (index, extent) in modes)
+    return tuple(
+        EntryLevel(COMPRESSED, index, extent, last=mode == len(indices), marks=marks, map=keys, table=table)
+        for mode, (index, extent) in modes
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from sparsetune.compiler.build.stages import kernel_source
@@ -21,10 +22,13 @@ from sparsetune.compiler.targets.target import Target
 TYPES = ("f32", "f64", "i32", "i64")
 
 
+@cache
 def forms(header: str) -> set[str]:
     """Return the names that a header defines, those that its macros make of a type included."""
-    text = (CSRC / header).read_text()
-    text += "".join((CSRC / name).read_text() for name in re.findall(r'#include "(st_\w+\.h)"', text))
+    text = ""
+    for name in (pending := [header]):
+        text += (found := (CSRC / name).read_text())
+        pending += [other for other in re.findall(r'#include "(st_\w+\.h)"', found) if other not in pending]
     text += "".join(re.sub(r"ST_NAME\((\w+)\)", rf"st_\1_{suffix}", text.replace("##S", suffix)) for suffix in TYPES)
     return set(re.findall(r"\b(st_\w+)\(", text))
 

@@ -1,0 +1,136 @@
+/* What nvcc and NVRTC make of the macros and names that generated CUDA C++ stands on, and the device as the host's part of it
+   has it (st_executor.h and st_driver.h are the same for other compilers). */
+#ifndef ST_CUDA_DEVICE_H
+#define ST_CUDA_DEVICE_H
+
+#define ST_BOTH __host__ __device__ __forceinline__
+#define ST_DEVICE __device__ __forceinline__
+#ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type, below */
+#define ST_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads) void
+#define ST_KERNEL_OF_TYPES(threads) ST_DEVICE void
+#define ST_NAMED(name, threads, parameters, arguments) \
+  extern "C" __global__ __launch_bounds__(threads) void name parameters { arguments; }
+#else
+#define ST_KERNEL(threads) static __global__ __launch_bounds__(threads) void
+#define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
+#endif
+#define ST_ARRAY(T) T *__restrict__
+#define ST_SHARED(T, name, length) __shared__ T name[length]
+#define ST_SHARED_OF_WARP(T, name, length, warps) \
+  __shared__ T st_all_##name[(length) * (warps)]; \
+  T *const name = st_all_##name + st_warp_of_block() * (length)
+
+template <class T> using st_array = T *;
+
+ST_DEVICE int64_t st_thread_of_block() { return threadIdx.x; }
+ST_DEVICE int64_t st_threads_of_block() { return blockDim.x; }
+ST_DEVICE int64_t st_block_of_grid() { return blockIdx.x; }
+ST_DEVICE int64_t st_blocks_of_grid() { return gridDim.x; }
+ST_DEVICE void st_barrier_of_block() { __syncthreads(); }
+ST_DEVICE void st_barrier_of_warp() { __syncwarp(); }
+template <class T> ST_DEVICE T st_shuffle(T value, int lanes_apart) { return __shfl_xor_sync(ST_ALL_LANES, value, lanes_apart); }
+template <class T> ST_DEVICE T *st_part(T *array, int64_t begin, int64_t) { return array + begin; }
+template <class T> ST_DEVICE T st_load(const T *place) { return *(const volatile T *)place; }
+ST_DEVICE bool st_swap(unsigned *place, unsigned old, unsigned wanted) { return atomicCAS(place, old, wanted) == old; }
+ST_DEVICE bool st_swap(unsigned long long *place, unsigned long long old, unsigned long long wanted) {
+  return atomicCAS(place, old, wanted) == old;
+}
+/* Replaces an element by a function of it until nobody came between; those of less than 4 bytes inside the word that holds them. */
+template <class T, class F> ST_DEVICE void st_atomically(T *place, F updated) {
+  if (sizeof(T) == 8) {
+    unsigned long long old, wanted;
+    do {
+      const T before = st_load(place), after = updated(before);
+      memcpy(&old, &before, sizeof(T));
+      memcpy(&wanted, &after, sizeof(T));
+    } while (!st_swap((unsigned long long *)place, old, wanted));
+  } else {
+    const uintptr_t address = (uintptr_t)place, shift = address & 3;
+    unsigned *word = (unsigned *)(address - shift), old, wanted;
+    do {
+      old = wanted = st_load(word);
+      T before;
+      memcpy(&before, (const char *)&old + shift, sizeof(T));
+      const T after = updated(before);
+      memcpy((char *)&wanted + shift, &after, sizeof(T));
+    } while (!st_swap(word, old, wanted));
+  }
+}
+/* Puts a key where none stands, -1, and returns what stood there; a key that stands there stays. */
+ST_DEVICE int64_t st_claim(int32_t *place, int64_t key) {
+  const int32_t before = st_load(place);
+  return before != -1 ? before : atomicCAS(place, -1, (int32_t)key);
+}
+ST_DEVICE int64_t st_claim(int64_t *place, int64_t key) {
+  const int64_t before = st_load(place);
+  return before != -1 ? before : (int64_t)atomicCAS((unsigned long long *)place, ~0ULL, (unsigned long long)key);
+}
+/* The number of the highest bit that is set. */
+ST_DEVICE int st_last_bit(int64_t number) { return 63 - __clzll(number | 1); }
+ST_DEVICE void st_atomic_add(double *array, int64_t index, double value) { atomicAdd(array + index, value); }
+ST_DEVICE void st_atomic_add(float *array, int64_t index, float value) { atomicAdd(array + index, value); }
+ST_DEVICE void st_atomic_add(int32_t *array, int64_t index, int32_t value) { atomicAdd(array + index, value); }
+ST_DEVICE void st_atomic_add(int64_t *array, int64_t index, int64_t value) {
+  atomicAdd((unsigned long long *)array + index, (unsigned long long)value);
+}
+
+#if ST_HOST
+template <class... P> using st_entry = void (*)(P...);
+
+/* Memory of the device, and what went wrong there. Everything happens in the order of one stream. */
+struct st_runtime {
+  static inline thread_local cudaStream_t stream = nullptr;
+  static inline const int processors = [] {
+    int found = 1;
+    cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, 0);
+    return found;
+  }();
+  static int32_t open(const void *) { return 0; }
+  static void use(void *wanted) { stream = (cudaStream_t)wanted; }
+  static void adopt(void *, size_t, bool) {}
+  static void disown(void *) {}
+  static int32_t code() { return 0; }
+  static void *get(size_t bytes) {
+    void *made = nullptr;
+    return cudaMalloc(&made, bytes) == cudaSuccess ? made : (cudaGetLastError(), nullptr);
+  }
+  static void put(void *memory) {
+    if (cudaDeviceSynchronize() == cudaSuccess) cudaFree(memory);
+  }
+  /* Memory for what the stream does until it is given back there, which nothing waits for. */
+  static void *take(size_t bytes) {
+    void *made = nullptr;
+    return cudaMallocAsync(&made, bytes, stream) == cudaSuccess ? made : (cudaGetLastError(), nullptr);
+  }
+  static void give_back(void *memory) { cudaFreeAsync(memory, stream); }
+  static bool zero(void *memory, size_t bytes) { return cudaMemsetAsync(memory, 0, bytes, stream) == cudaSuccess; }
+  static bool moved(void *to, const void *from, size_t bytes, cudaMemcpyKind how) {
+    return cudaMemcpyAsync(to, from, bytes, how, stream) == cudaSuccess;
+  }
+  static bool read(void *to, const void *from, size_t bytes) { return moved(to, from, bytes, cudaMemcpyDeviceToHost) && finish(); }
+  static bool write(void *to, const void *from, size_t bytes) { return moved(to, from, bytes, cudaMemcpyHostToDevice) && finish(); }
+  static bool finish() { return cudaStreamSynchronize(stream) == cudaSuccess; }
+  static bool copy(void *to, const void *from, size_t bytes) { return moved(to, from, bytes, cudaMemcpyDeviceToDevice); }
+  /* A moment in the device's work, and the seconds from one moment to a later one, which ends both. */
+  static void *moment() {
+    cudaEvent_t made = nullptr;
+    if (cudaEventCreate(&made) == cudaSuccess) cudaEventRecord(made, stream);
+    return made;
+  }
+  static double between(void *first, void *last) {
+    float milliseconds = -1e3f;
+    cudaEventSynchronize((cudaEvent_t)last);
+    cudaEventElapsedTime(&milliseconds, (cudaEvent_t)first, (cudaEvent_t)last);
+    cudaEventDestroy((cudaEvent_t)first);
+    cudaEventDestroy((cudaEvent_t)last);
+    return milliseconds * 1e-3;
+  }
+  static const char *trouble() { return cudaGetErrorString(cudaGetLastError()); }
+  template <class... P, class... A> static bool run(int64_t blocks, int threads, void (*kernel)(P...), A... given) {
+    kernel<<<(unsigned)blocks, threads, 0, stream>>>(given...);
+    return cudaGetLastError() == cudaSuccess;
+  }
+};
+#endif
+
+#endif

@@ -1,0 +1,152 @@
+/* Searches in sorted coordinates and in tables, sorting, and sets of keys, by one thread. */
+#ifndef ST_CUDA_SEARCHES_H
+#define ST_CUDA_SEARCHES_H
+
+/* Searches in sorted coordinates crd[low .. high): the first position whose coordinate is at least, or above, `key`. */
+template <class A> ST_DEVICE int64_t st_search(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
+  int64_t count = high - low;
+  while (count > 0) {
+    const int64_t half = count >> 1, found = (int64_t)crd[low + half];
+    const bool right = found < key || (equal && found == key);
+    low = right ? low + half + 1 : low;
+    count = right ? count - half - 1 : half;
+  }
+  return low;
+}
+template <class A> ST_DEVICE int64_t st_gallop(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {
+  int64_t step = stride, begin = low;
+  if (low >= high || (int64_t)crd[low] >= key) return low;
+  while (step < high - begin && (int64_t)crd[begin + step] < key) {
+    begin += step;
+    step <<= 1;
+  }
+  return st_search(crd, begin + 1, step < high - begin ? begin + step : high, key, false);
+}
+/* The first fibre whose end is not before an item of the merge path, on which the end of fibre f has number pos[f + 1] + f. */
+template <class A> ST_DEVICE int64_t st_path_fibre(A pos, int64_t low, int64_t high, int64_t item) {
+  int64_t count = high - low;
+  while (count > 0) {
+    const int64_t half = count >> 1;
+    const bool right = (int64_t)pos[low + half + 1] + low + half < item;
+    low = right ? low + half + 1 : low;
+    count = right ? count - half - 1 : half;
+  }
+  return low;
+}
+/* Where the search for a key begins in a table of so many slots. */
+ST_DEVICE int64_t st_hash_home(int64_t key, int64_t size) {
+  const int bits = st_last_bit(size);
+  return bits ? (int64_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - bits)) : 0;
+}
+/* The place of a key in a table of a power of two slots, not all of which are taken, or where it may be put (csrc/st_hash.h). */
+template <class A> ST_DEVICE int64_t st_hash_vacant(A crd, int64_t low, int64_t high, int64_t key) {
+  const int64_t size = high - low;
+  int64_t slot = st_hash_home(key, size);
+  for (int64_t found; (found = (int64_t)crd[low + slot]) >= 0 && found != key;) slot = (slot + 1) & (size - 1);
+  return low + slot;
+}
+/* The same, -1 where the key is not. */
+template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t high, int64_t key) {
+  if (high <= low) return -1;
+  const int64_t place = st_hash_vacant(crd, low, high, key);
+  return (int64_t)crd[place] == key ? place : -1;
+}
+#define ST_SEARCHES(S)                                                                                                       \
+  template <class A> ST_DEVICE int64_t st_lower_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
+    return st_search(crd, low, high, key, false);                                                                            \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_upper_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
+    return st_search(crd, low, high, key, true);                                                                             \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_path_fibre_##S(A pos, int64_t low, int64_t high, int64_t item) {                   \
+    return st_path_fibre(pos, low, high, item);                                                                              \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_gallop_##S(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {        \
+    return st_gallop(crd, low, high, key, stride);                                                                           \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_far_gallop_##S(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {    \
+    return st_gallop(crd, low, high, key, stride);                                                                           \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_hash_find_##S(A crd, int64_t low, int64_t high, int64_t key) {                     \
+    return st_hash_find(crd, low, high, key);                                                                                \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_hash_vacant_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
+    return st_hash_vacant(crd, low, high, key);                                                                              \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE void st_sort_range_##S(A keys, int64_t low, int64_t high) { st_sort(keys, low, high); }       \
+  template <class A> ST_DEVICE void st_sort_##S(A keys, int64_t count) { st_sort(keys, 0, count); }                          \
+  template <class A> ST_DEVICE void st_scan_##S(A array, int64_t count) {                                                    \
+    for (int64_t k = 1; k < count; k++) array[k] += array[k - 1];                                                            \
+  }                                                                                                                          \
+  template <class A, class B> ST_DEVICE int64_t st_bits_drain_##S(A keys, B bits, int64_t n) {                               \
+    return st_drain(keys, bits, n);                                                                                          \
+  }                                                                                                                          \
+  template <class A, class B> ST_DEVICE int64_t st_few_drain_##S(A keys, B bits, int64_t n, int64_t) {                       \
+    return st_drain(keys, bits, n);                                                                                          \
+  }
+
+/* The first step of galloping through `length` coordinates when `shortest` others are looked for in them (st_runtime.h). */
+ST_DEVICE int64_t st_gallop_stride(int64_t length, int64_t shortest) {
+  int shift = 0;
+  for (uint64_t left = (uint64_t)length | 1; left >>= 1;) shift++;
+  for (uint64_t left = (uint64_t)shortest | 1; left >>= 1;) shift--;
+  return INT64_C(1) << (shift > 0 ? shift : 0);
+}
+
+/* Heap sort of keys[low .. high): in place, and never slow. */
+template <class A> ST_DEVICE void st_sink(A keys, int64_t low, int64_t root, int64_t count) {
+  const int64_t sunk = keys[low + root];
+  for (int64_t child; (child = 2 * root + 1) < count; root = child) {
+    if (child + 1 < count && (int64_t)keys[low + child] < (int64_t)keys[low + child + 1]) child++;
+    if ((int64_t)keys[low + child] <= sunk) break;
+    keys[low + root] = (int64_t)keys[low + child];
+  }
+  keys[low + root] = sunk;
+}
+template <class A> ST_DEVICE void st_sort(A keys, int64_t low, int64_t high) {
+  const int64_t count = high - low;
+  for (int64_t root = count / 2 - 1; root >= 0; root--) st_sink(keys, low, root, count);
+  for (int64_t last = count - 1; last > 0; last--) {
+    const int64_t first = keys[low], moved = keys[low + last];
+    keys[low + last] = first;
+    keys[low] = moved;
+    st_sink(keys, low, 0, last);
+  }
+}
+
+/* A set of keys below n, a bit each. */
+template <class B> ST_DEVICE bool st_bits_insert(B bits, int64_t, int64_t key) {
+  const uint64_t word = bits[key >> 6], mask = UINT64_C(1) << (key & 63);
+  bits[key >> 6] = word | mask;
+  return !(word & mask);
+}
+template <class B> ST_DEVICE bool st_bits_have(B bits, int64_t key) {
+  const uint64_t word = bits[key >> 6];
+  return word >> (key & 63) & 1;
+}
+/* Sets a bit of an array of words. */
+struct st_marked {
+  uint64_t mask;
+  ST_DEVICE uint64_t operator()(uint64_t old) const { return old | mask; }
+};
+template <class B> ST_DEVICE void st_atomic_mark(B bits, int64_t place) {
+  st_atomically(&bits[place >> 6], st_marked{UINT64_C(1) << (place & 63)});
+}
+template <class B> ST_DEVICE bool st_few_insert(B bits, int64_t n, int64_t key) { return st_bits_insert(bits, n, key); }
+template <class A, class B> ST_DEVICE int64_t st_drain(A keys, B bits, int64_t n) {
+  int64_t count = 0;
+  for (int64_t word = 0; word < (n + 63) / 64; word++) {
+    uint64_t left = bits[word];
+    if (!left) continue;
+    bits[word] = UINT64_C(0);
+    for (int64_t bit = 0; left; bit++, left >>= 1)
+      if (left & 1) keys[count++] = word * 64 + bit;
+  }
+  return count;
+}
+ST_SEARCHES(u16)
+ST_SEARCHES(i32)
+ST_SEARCHES(i64)
+#undef ST_SEARCHES
+
+#endif

@@ -1,0 +1,99 @@
+/* Tables of keys that the threads of a block or warp fill together, or one thread alone, and what all of them do at once: listing keys,
+   and putting them in order. Linear probing in a power of two of slots, as csrc/st_hash.h has it; -1 stands in free ones. */
+#ifndef ST_CUDA_TABLES_H
+#define ST_CUDA_TABLES_H
+
+/* The slot of a key, which is claimed where it is new. */
+template <class A> ST_DEVICE int64_t st_table_insert(A table, int64_t size, int64_t key) {
+  int64_t slot = st_hash_home(key, size);
+  for (int64_t found; (found = st_claim(&table[slot], key)) >= 0 && found != key;) slot = (slot + 1) & (size - 1);
+  return slot;
+}
+
+/* Lists the keys of a table, in any order, and returns how many there are. */
+template <class A, class B> ST_DEVICE int64_t st_table_keys(A keys, B table, int64_t size) {
+  int64_t count = 0;
+  for (int64_t slot = 0; slot < size; slot++)
+    if ((int64_t)table[slot] >= 0) keys[count++] = (int64_t)table[slot];
+  return count;
+}
+/* What one of several members counts, and where it begins to write what it counted. */
+template <class B> ST_DEVICE int64_t st_taken(B table, int64_t size, int64_t member, int64_t members) {
+  int64_t count = 0;
+  for (int64_t slot = member; slot < size; slot += members) count += (int64_t)table[slot] >= 0;
+  return count;
+}
+template <class A, class B> ST_DEVICE void st_list_taken(A keys, B table, int64_t size, int64_t member, int64_t members, int64_t place) {
+  for (int64_t slot = member; slot < size; slot += members)
+    if ((int64_t)table[slot] >= 0) keys[place++] = (int64_t)table[slot];
+}
+/* What the lanes before have, and all lanes together. */
+ST_DEVICE int64_t st_before_of_lanes(int64_t own, int64_t *whole) {
+  int64_t before = 0;
+  *whole = own;
+  for (int apart = 1; apart < ST_LANES; apart *= 2) {
+    const int64_t other = st_shuffle(*whole, apart);
+    if (st_lane() & apart) before += other;
+    *whole += other;
+  }
+  return before;
+}
+template <class A, class B> ST_DEVICE int64_t st_table_keys_of_warp(A keys, B table, int64_t size) {
+  int64_t whole;
+  st_barrier_of_warp();
+  const int64_t before = st_before_of_lanes(st_taken(table, size, st_lane(), ST_LANES), &whole);
+  st_list_taken(keys, table, size, st_lane(), ST_LANES, before);
+  st_barrier_of_warp();
+  return whole;
+}
+template <class A, class B> ST_DEVICE int64_t st_table_keys_of_block(A keys, B table, int64_t size) {
+  ST_SHARED(int64_t, parts, ST_LANES);
+  const int64_t thread = st_thread_of_block(), threads = st_threads_of_block();
+  int64_t whole;
+  st_barrier_of_block();
+  int64_t before = st_before_of_lanes(st_taken(table, size, thread, threads), &whole);
+  if (st_first_of_warp()) parts[st_warp_of_block()] = whole;
+  st_barrier_of_block();
+  whole = 0;
+  for (int64_t warp = 0; warp < st_warps_of_block(); warp++) {
+    if (warp == st_warp_of_block()) before += whole;
+    whole += parts[warp];
+  }
+  st_list_taken(keys, table, size, thread, threads, before);
+  st_barrier_of_block();
+  return whole;
+}
+
+/* A step of a sorting network, as st_sort_part does it on all of the device. */
+template <class A> ST_DEVICE void st_sort_step(A keys, int64_t low, int64_t count, int64_t apart, bool mirrored, int64_t member, int64_t members) {
+  const int64_t pairs = (count + 2 * apart - 1) / (2 * apart) * apart;
+  for (int64_t pair = member; pair < pairs; pair += members) {
+    const int64_t place = pair & (apart - 1), first = 2 * (pair - place);
+    const int64_t lower = low + first + place, upper = low + first + (mirrored ? 2 * apart - 1 - place : apart + place);
+    if (upper >= low + count) continue;
+    const int64_t one = keys[lower], other = keys[upper];
+    if (other >= one) continue;
+    keys[lower] = other;
+    keys[upper] = one;
+  }
+}
+template <class A> ST_DEVICE void st_sort_range_of_warp(A keys, int64_t low, int64_t high) {
+  st_barrier_of_warp();
+  for (int64_t most = 1; most < high - low; most *= 2)
+    for (int64_t apart = most; apart > 0; apart /= 2) {
+      st_sort_step(keys, low, high - low, apart, apart == most, st_lane(), ST_LANES);
+      st_barrier_of_warp();
+    }
+}
+template <class A> ST_DEVICE void st_sort_range_of_block(A keys, int64_t low, int64_t high) {
+  st_barrier_of_block();
+  for (int64_t most = 1; most < high - low; most *= 2)
+    for (int64_t apart = most; apart > 0; apart /= 2) {
+      st_sort_step(keys, low, high - low, apart, apart == most, st_thread_of_block(), st_threads_of_block());
+      st_barrier_of_block();
+    }
+}
+template <class A> ST_DEVICE void st_sort_of_warp(A keys, int64_t count) { st_sort_range_of_warp(keys, 0, count); }
+template <class A> ST_DEVICE void st_sort_of_block(A keys, int64_t count) { st_sort_range_of_block(keys, 0, count); }
+
+#endif
