@@ -127,6 +127,9 @@ ST_EXPORT int32_t st_repeat(void *memory, const void *element, int64_t size, int
     right = st_runtime::copy((char *)memory + done, memory, (size_t)(done < bytes - done ? done : bytes - done));
   return right ? 0 : 2;
 }
+/* A moment in the device's work, and the seconds from one to a later one, which ends both. */
+ST_EXPORT void *st_moment() { return st_runtime::moment(); }
+ST_EXPORT double st_between(void *first, void *last) { return st_runtime::between(first, last); }
 ST_EXPORT const char *st_trouble() { return st_runtime::trouble(); }
 /* Loads kernels that were compiled apart from the host's part; 0, or the driver's number for what is wrong, -1 where there is none. */
 ST_EXPORT int32_t st_open(const void *image) { return st_runtime::open(image); }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..errors import ScheduleError
-from ..ir.arithmetic import ZERO, add, integer, multiply, remainder
+from ..ir.arithmetic import ONE, ZERO, add, integer, multiply, remainder
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -17,6 +17,7 @@ from ..ir.nodes import (
     ArrayRef,
     Binary,
     Carry,
+    Const,
     Dealt,
     Declare,
     Fill,
@@ -27,6 +28,7 @@ from ..ir.nodes import (
     Load,
     Node,
     Run,
+    SetVar,
     Step,
     Steps,
     Store,
@@ -91,11 +93,40 @@ def _with_slots(loop: For, types: Mapping[str, Type], fresh: Callable[[str], str
         references = (ArrayRef(to, I64), ArrayRef(kept, types[array]), ArrayRef(array, types[array]))
         after += [Run("carry", (*references, length, carry.width, integer(CARRIED.index(op)))), Free(kept), Free(to)]
 
-        def change(node: Node, array: str = array, to: str = to, kept: str = kept) -> Node:
-            return _kept(node, to, kept, types[array], fresh) if isinstance(node, Store) and node.array == array and node.carry else node
-
-        changed = transform(changed, change)
+        changed = _in_slots(changed, array, carry, to, kept, types[array], fresh)
     return Steps((*before, changed, *after))
+
+
+def _in_slots(loop: For, array: str, carry: Carry, to: str, kept: str, kind: Type, fresh: Callable[[str], str]) -> For:
+    """Return a loop in which updates of an array go to slots. Where a tile has one element, its sum stays in a register until the end of
+    the tile, and no number is read back from memory."""
+    loops = [node for node in (loop, *nodes_of(loop.body, For)) if node.variable.name in carry.slot.variables]
+    tiles = [node for node in loops if node.variable.name == loops[-1].variable.name]
+    if carry.width != ONE or any(isinstance(node.tag, Dealt) for tile in tiles for node in nodes_of(tile.body, For)):
+        return transform(loop, lambda node: _kept(node, to, kept, kind, fresh) if _is_carried(node, array) else node)  # type: ignore[arg-type]
+
+    def in_registers(tile: For) -> For:
+        first, total = Var(fresh("first"), I64), Var(fresh(f"{array}_first"), kind)
+        noted = If(Binary("<=", ZERO, first, BOOL), Steps((Store(to, carry.slot, first), Store(kept, carry.slot, total))))
+        blank = Const(False, kind) if kind == BOOL else Const(0.0 if kind.is_float else 0, kind)
+        inside = transform(
+            tile.body, lambda node: _kept_in_registers(node, first, total, fresh) if _is_carried(node, array) else node  # type: ignore[arg-type]
+        )
+        return replace(tile, body=Steps((Declare(first, UNUSED), Declare(total, blank), inside, noted)))
+
+    return transform(loop, lambda node: in_registers(node) if isinstance(node, For) and node in tiles else node)
+
+
+def _is_carried(node: Node, array: str) -> bool:
+    return isinstance(node, Store) and node.array == array and node.carry is not None
+
+
+def _kept_in_registers(store: Store, first: Var, total: Var, fresh: Callable[[str], str]) -> Step:
+    """Return an update of the first component that a thread comes to, or of one that no other thread adds to."""
+    at, added = Var(fresh("at"), I64), Var(fresh("added"), total.type)
+    again = If(Binary("==", first, at, BOOL), SetVar(total, added, store.op), Store(store.array, at, added, store.op))
+    begin = Steps((SetVar(first, at), SetVar(total, added)))
+    return Steps((Declare(at, store.index), Declare(added, store.value), If(Binary("<", first, ZERO, BOOL), begin, again)))
 
 
 def _kept(store: Store, to: str, kept: str, kind: Type, fresh: Callable[[str], str]) -> Step:

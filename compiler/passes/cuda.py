@@ -12,6 +12,7 @@ from .members import deal_to_members, done_by_all
 from .needs import count_needs
 from .simplify import simplify
 from .unique import name_scalars_apart, shared_scalar_names
+from .unrolled_rows import unroll_rows
 from .wide_loads import load_widely
 
 FOLDED = Property("what is constant is written as a constant")
@@ -36,6 +37,7 @@ CUDA = PassList(
         Pass("atomics", gather_atomics, requires=_all(LIVE), gives=_all(LOCKED_ONCE)),
         Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
         Pass("wide_loads", load_widely, requires=_all(CARRIED)),
+        Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED)),
         Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(APART)),
         Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),
         Pass("kernels", split_kernels, requires=_all(APART, UNIQUE), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)),

@@ -36,7 +36,7 @@ DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void *st_get(int64_t bytes); void st_release(void *memory); "
     "int32_t st_upload(void *to, const void *from, int64_t bytes); int32_t st_download(void *to, const void *from, int64_t bytes); "
     "const char *st_trouble(void); int32_t st_open(const void *image); int32_t st_code(void); "
-    "int32_t st_zero(void *memory, int64_t bytes); "
+    "int32_t st_zero(void *memory, int64_t bytes); void *st_moment(void); double st_between(void *first, void *last); "
     "int32_t st_repeat(void *memory, const void *element, int64_t size, int64_t bytes); void st_use_stream(void *stream, int32_t waits); "
     "void st_adopt(void *memory, int64_t bytes, int32_t writable); void st_disown(void *memory); "
     "int32_t st_time(void **arrays, int64_t *sizes, int64_t threads, const int64_t *zeroed, const int64_t *made, int64_t count, "

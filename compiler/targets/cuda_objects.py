@@ -20,7 +20,7 @@ from ..native.library import CSRC
 from ..native.nvrtc import compile_cubin
 from ..native.supervised import run_program
 
-HEADERS = (*sorted(path.name for path in CSRC.glob("st_cuda*.h")), "st_driver.h", "st_executor.h")
+HEADERS = (*sorted(path.name for kind in ("cuda", "executor") for path in CSRC.glob(f"st_{kind}*.h")), "st_driver.h")
 """What generated CUDA C++ includes."""
 
 _HOST_FLAGS = ("-O2", "-std=gnu++17", "-DST_DRIVER", "-w", "-fwrapv", "-fvisibility=hidden", "-shared", "-fPIC")
@@ -53,6 +53,11 @@ def host_object(source: str, timeout: float) -> Path:
 def shared_object(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Path:
     """Return all of a source as a shared object. Raises ``BuildError`` where the compiler fails."""
     return _kept((compiler, *flags, suffix), source, ".so", lambda folder: _compile(folder, source, compiler, flags, suffix, timeout))
+
+
+def object_of(source: str, compiler: str, flags: tuple[str, ...], timeout: float) -> Path:
+    """Return C++ as an object to be linked with others. Raises ``BuildError`` where the compiler fails."""
+    return _kept((compiler, *flags), source, ".o", lambda folder: _compile(folder, source, compiler, flags, ".cpp", timeout))
 
 
 def _kept(made_for: tuple[Any, ...], source: str, ending: str, make: Callable[[Path], Path]) -> Path:

@@ -7,14 +7,29 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 
 from ..errors import BuildError
 from ..frozen import frozen
 from ..lowering.kernel_spec import KernelSpec
+from ..native.library import CSRC
 from .cuda import CudaKernel, CudaTarget, load_cuda
+from .cuda_objects import object_of
 
-FLAGS = ("-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-fvisibility=hidden", "-shared", "-fPIC")
+_BOTH = ("-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-fvisibility=hidden", "-fPIC")
+FLAGS = ("-O0", *_BOTH, "-DST_EXECUTOR_APART", "-shared")
 """No optimisation: a call that waits is told from others by where it returns to, and must not be copied."""
+_MACHINE = ("-O2", *_BOTH, "-DST_EXECUTOR_APART", "-c")
+
+
+def executor_flags(compiler: str, timeout: float = 300.0) -> tuple[str, ...]:
+    """Return what a C++ compiler is told to make kernels run on the processor, with what runs them, which is compiled once.
+
+    Raises:
+        BuildError: the compiler fails.
+    """
+    machine = object_of((CSRC / "st_executor_machine.h").read_text(), compiler, _MACHINE, timeout)
+    return (*FLAGS, str(machine))
 
 
 @frozen
@@ -32,7 +47,7 @@ class Executor(CudaTarget):
         compiler = shutil.which(os.environ.get("CXX") or "g++")
         if compiler is None:
             raise BuildError("no C++ compiler was found (g++), which the executor of CUDA kernels needs")
-        return load_cuda(spec, source, compiler, FLAGS, ".cpp", timeout)
+        return replace(load_cuda(spec, source, compiler, executor_flags(compiler, timeout), ".cpp", timeout), flags=FLAGS)
 
 
 EXECUTOR = Executor()

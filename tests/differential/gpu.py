@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 import traceback
@@ -25,7 +26,7 @@ from sparsetune.compiler.pipeline import Kernel, compile_kernel
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.templates import templates
 from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel
-from sparsetune.compiler.targets.executor import FLAGS
+from sparsetune.compiler.targets.executor import executor_flags
 
 from . import compare
 from .cases import Case, random_case
@@ -92,7 +93,9 @@ def build_on_processor(kernels: Sequence[TypedKernel], folder: Path, name: str) 
         parts.append(f"namespace st_file{number} {{\n{text}}}\n")
     source, target = folder / f"{name}.cpp", folder / f"{name}.so"
     source.write_text("".join(parts))
-    done = subprocess.run(["g++", *FLAGS, "-I", str(CSRC), str(source), "-o", str(target)], capture_output=True, text=True, check=False)
+    compiler = str(shutil.which("g++"))
+    command = [compiler, *executor_flags(compiler), "-I", str(CSRC), str(source), "-o", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the C++ compiler failed on {source}:\n{done.stderr[:4000]}")
     ffi = cffi.FFI()
@@ -102,7 +105,7 @@ def build_on_processor(kernels: Sequence[TypedKernel], folder: Path, name: str) 
     library: Any = ffi.dlopen(str(target))
     for number, kernel in enumerate(kernels):
         reads = kernel.spec.result.initial != "any"
-        made = CudaKernel(library, getattr(library, f"{KERNEL}_{number}"), kernel.spec.function.arrays, reads, "g++", FLAGS)
+        made = CudaKernel(library, getattr(library, f"{KERNEL}_{number}"), kernel.spec.function.arrays, reads, "g++", ())
         kernel.__dict__["executable"] = made
 
 
