@@ -31,6 +31,7 @@ class Kernel:
         order: of the input.
         columns: extents that kernels know when they are compiled.
         square: whether the input is multiplied by itself, and has to be square.
+        most: stored entries of an input, beyond which what is expected takes longer than a device is lent for.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Kernel:
     order: int = 2
     columns: tuple[tuple[str, int], ...] = ()
     square: bool = False
+    most: int | None = None
 
     def schedules(self) -> Iterator[tuple[str, str]]:
         """Yield the schedules of the library that fit, then the mappings."""
@@ -76,9 +78,15 @@ def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, st
     )
 
 
+PLAIN = "position split, neither temporary nor unrolling"
+UNROLLED = "position split, unrolled loads"
+"""Figure 2e, and the same without what section 7.3 finds to be 36% of the speed."""
+
 _ROWS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
 _PATH = "collapse(i, j, f); pos(f, p, A); merge_path(p, m); split(m, b, q, 512); split(q, t, n, 4);"
 _SPMV = (
+    (PLAIN, "collapse(i, j, f); pos(f, p, A(i,j)); split(p, block, pl, 8192); split(pl, warp, p2, 512); split(p2, thread, nz, 16);"
+     " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races); parallelize(thread, gpu_thread, atomics)"),
     ("row to a thread", "parallelize(i, gpu_thread, no_races)"),
     ("row to a warp", _ROWS),
     *((f"{block} nonzeros to a block, {thread} to a thread", _nonzeros("collapse(i, j, f)", "A", block, thread))
@@ -102,13 +110,23 @@ _SPMM = (
     ("32 nonzeros to a block", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n); parallelize(b, gpu_block, no_races);"
      " parallelize(k, gpu_thread, atomics)"),
 )  # fmt: skip
-_SPMSPV = (("column to a warp", "parallelize(j, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),)
+_SPMSPV = (
+    ("column to a warp", "parallelize(j, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),
+    ("column to a block", "parallelize(j, gpu_block, atomics); parallelize(i, gpu_thread, atomics)"),
+    ("8 entries of the vector to a block, one to a warp", "pos(j, p, x); split(p, b, w, 8); parallelize(b, gpu_block, atomics);"
+     " parallelize(w, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),
+    ("column to a thread", "parallelize(j, gpu_thread, atomics)"),
+)  # fmt: skip
 _SDDMM = (
     ("8 nonzeros to a block, one to a warp", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
      " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
     ("row to a warp", "parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
 )  # fmt: skip
-_SPGEMM = (("row to a thread", ""),)
+_SPGEMM = (
+    ("row to a thread", ""),
+    ("row to a block, its threads along a row of B", "assemble(C, insert); parallelize(i, gpu_block, no_races);"
+     " parallelize([0], j, gpu_thread, no_races)"),
+)  # fmt: skip
 _TTV = (
     ("8 fibres to a block, one to a warp", "collapse(i, j, f); pos(f, p, B(i,j,k)); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
      " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
@@ -119,9 +137,15 @@ _MTTKRP = (
     ("16 nonzeros to a block", "collapse(j, k, f); collapse(i, f, g); pos(g, p, B(i,j,k)); split(p, b, n, 16); reorder(b, r, n);"
      " parallelize(b, gpu_block, no_races); parallelize(r, gpu_thread, atomics)"),
 )  # fmt: skip
+_TTMC = (
+    ("slice to a block, columns to threads", "parallelize(i, gpu_block, no_races); parallelize(m, gpu_thread, no_races)"),
+    ("slice to a block, rows to warps", "parallelize(i, gpu_block, no_races); parallelize(l, gpu_warp, no_races);"
+     " parallelize(m, gpu_thread, no_races)"),
+    ("slice to a warp, columns to threads", "parallelize(i, gpu_warp, no_races); parallelize(m, gpu_thread, no_races)"),
+)  # fmt: skip
 
 SPMV = Kernel("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV)
-FAR = ("warp per row", "position split, unrolled loads", "merge path", "2048 nonzeros to a block, 8 to a thread")
+FAR = ("warp per row", UNROLLED, "merge path", "2048 nonzeros to a block, 8 to a thread")
 """Mappings of SpMV that are run on more than 2^31 entries."""
 
 KERNELS = (
@@ -133,6 +157,7 @@ KERNELS = (
     Kernel("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True),
     Kernel("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
     Kernel("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
+    Kernel("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), _TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),
     Kernel("MTTKRP 32", "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "csf"),), _MTTKRP, 3, (("r", 32),)),
 )
 
@@ -140,14 +165,15 @@ KERNELS = (
 def kernels_for(data: Tensor) -> Iterator[Kernel]:
     """Yield the kernels that fit an input."""
     for kernel in KERNELS:
-        if kernel.order == data.order and (not kernel.square or data.shape[0] == data.shape[1]):
+        is_small = kernel.most is None or data.nnz <= kernel.most
+        if kernel.order == data.order and is_small and (not kernel.square or data.shape[0] == data.shape[1]):
             yield kernel
 
 
 LISTED = 200
 """Schedules whose results are compared to the bit."""
 
-_EXTENTS = {"i": 19, "j": 14, "k": 37, "l": 6, "r": 6}
+_EXTENTS = {"i": 19, "j": 14, "k": 37, "l": 6, "m": 5, "r": 6}
 
 
 @frozen

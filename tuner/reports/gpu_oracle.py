@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from ...compiler.notation.parser import parse
 from ...compiler.storage.tensor import Tensor
 
 _ENTRIES = 1 << 20
-"""Of a sparse operand whose products are in memory at a time."""
+"""Of a sparse operand whose products are in memory at a time, where each has so many columns."""
+_COLUMNS = 32
 
 
 def expected(expression: str, operands: Mapping[str, Any]) -> Any:
@@ -33,22 +35,25 @@ def expected(expression: str, operands: Mapping[str, Any]) -> Any:
     at = dict(zip(first.indices, coordinates, strict=True))
     target = assignment.target.indices
     kept = [index for index in target if index in at]
-    free = next((index for other in others for index in other.indices if index not in at), None)
+    free = tuple(dict.fromkeys(index for other in others for index in other.indices if index not in at))
+    extents = {index: _extent(operands, others, index) for index in free}
+    summed = tuple(axis for axis, index in enumerate(free, 1) if index not in target)
     changes = np.zeros(len(values), bool)
     changes[:1] = True
     for index in kept:
         changes[1:] |= at[index][1:] != at[index][:-1]
     groups = np.cumsum(changes) - 1
-    columns = (_extent(operands, others, free),) if free is not None and free in target else ()
+    columns = tuple(extents[index] for index in free if index in target)
     is_dense = len(kept) == 1
     made = np.zeros((sparse.shape[0] if is_dense else int(changes.sum()), *columns))
-    for low in range(0, len(values), _ENTRIES):
-        part = slice(low, low + _ENTRIES)
-        product: NDArray[Any] = values[part].reshape(-1, *([1] if free is not None else []))
+    step = max(1, _ENTRIES * _COLUMNS // max(_COLUMNS, prod(extents.values())))
+    for low in range(0, len(values), step):
+        part = slice(low, low + step)
+        product: NDArray[Any] = values[part].reshape(-1, *([1] * len(free)))
         for other in others:
-            product = product * operands[other.tensor][at[other.indices[0]][part]]
-        if free is not None and free not in target:
-            product = product.sum(axis=1)
+            wide = (extents[index] if index in other.indices else 1 for index in free)
+            product = product * operands[other.tensor][at[other.indices[0]][part]].reshape(-1, *wide)
+        product = product.sum(axis=summed) if summed else product
         starts = np.flatnonzero(changes[part]) if changes[part][0] else np.concatenate(([0], np.flatnonzero(changes[part])))
         places = (at[kept[0]] if is_dense else groups)[part][starts]
         made[places] += np.add.reduceat(product, starts, axis=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from .gpu_cases import PLAIN, UNROLLED
 from .gpu_rows import Row
 from .markdown import geometric_mean, table
 
@@ -25,6 +26,12 @@ _COMMAND = (
     " device, with operands and result in its memory; second-level caches are cold in part kernels. Share of copy: the bytes of operands"
     " and result over those of a copy in the same time."
 )
+_SPREAD = "entries at random"
+_COMPARED = (
+    (UNROLLED, PLAIN, "1.36 in section 7.3"),
+    ("warp per row", "row to a thread", "6.9 in section 7.3"),
+)  # fmt: skip
+"""What is compared with what on entries at random, and what the paper has."""
 _APART = ("copy", "library", "state")
 """Rows that are about the machine."""
 
@@ -54,6 +61,11 @@ def _device(device: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"{kernel}: generated kernels are {geometric_mean(ratios):.2f} times as fast as the best rival ({len(ratios)} inputs)."
     for kernel, ratios in _ratios(raced, _defaults(raced)).items():
         yield f"{kernel}: the fastest mapping is {geometric_mean(ratios):.2f} times as fast as rows to threads ({len(ratios)} inputs)."
+    for what, base, source in _COMPARED:
+        for name, row in _best_of(raced, lambda row, what=what: row.what == what).items():
+            other = _best_of(raced, lambda row, base=base: row.what == base).get(name)
+            if other is not None and name[0].endswith(_SPREAD):
+                yield f"{row.input}, {row.kernel}: {what} is {other.seconds / row.seconds:.2f} times as fast as {base} ({source})."
     yield "Every mapping, in ms:"
     yield table(("input", "kernel", "who", "what", "ms"), [
         (row.input, row.kernel, row.who, row.what, f"{1e3 * row.seconds:.4g}") for row in raced

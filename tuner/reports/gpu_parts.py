@@ -18,15 +18,18 @@ from ...compiler.native.devices import gpu_state
 from ...compiler.storage.construct import borrowed
 from ...datasets import load
 from ..measure.eviction import FLUSHED
-from .gpu_cases import FAR, KERNELS, LISTED, SPMV, Listed, edges, far, kernels_for, listed, skewed
+from .gpu_cases import FAR, KERNELS, LISTED, PLAIN, SPMV, UNROLLED, Listed, edges, far, kernels_for, listed, skewed
+from .gpu_cusparse import cusparse
 from .gpu_race import Device, race
 from .gpu_rivals import installed
 from .gpu_rows import Rows
 
 COPIED = 4 << 30
 SKEWS = (0.0, 1.0, 0.5, 0.25, 0.75)
-SKEWED = ("position split, unrolled loads", "warp per row", "merge path", "row to a thread", "2048 nonzeros to a block, 8 to a thread")
+SKEWED = (UNROLLED, "warp per row", "merge path", "row to a thread", "2048 nonzeros to a block, 8 to a thread")
 """The mappings that Figure 33 is about, and two that they are compared with."""
+RANDOM = (UNROLLED, PLAIN, "warp per row", "row to a thread")
+"""What section 7.3 compares on four million entries at random."""
 WIDEST = 2 * 10**8
 """Elements of a dense result beyond which matrices with empty rows have fewer rows."""
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -56,8 +59,9 @@ def part_machine(device: Device, rows: Rows, asked: Asked) -> None:
     click.echo(f"device: {device.name}; compiler: {device.compiler}; libraries: {', '.join(installed()) or 'none'}")
     copied = min(COPIED, int(COPIED * asked.size))
     rows.add("memory", copied, "copy", "device", "to itself", lambda: (device.rivals().copy_seconds(copied, asked.runs), 2 * copied, "yes"))
-    for library in ("cupy", "torch"):
-        found = "yes" if library in installed() else "is not here"
+    there = [*installed(), *(["cuSPARSE"] if cusparse() is not None else [])]
+    for library in ("cuSPARSE", "cupy", "torch"):
+        found = "yes" if library in there else "is not here"
         rows.add("machine", 0, "library", library, "to race against", lambda found=found: ([], 0, found))
 
 
@@ -97,7 +101,11 @@ def part_edges(device: Device, rows: Rows, asked: Asked) -> None:
 
 
 def part_skew(device: Device, rows: Rows, asked: Asked) -> None:
-    """Few long rows (section 7.3), and Figure 33: rows of ever more different lengths."""
+    """Entries at random, with and without Figure 2e's temporary, and few long rows (section 7.3); Figure 33: rows of ever more different
+    lengths."""
+    spread = asked.scaled(4_000_000, 400)
+    matrix = skewed(max(10, spread // 10), max(10, spread // 10), spread, 0.0)
+    race(SPMV, f"{spread:.0e} entries at random", borrowed(matrix), device, rows, runs=asked.runs, only=RANDOM)
     wide = skewed(100, asked.scaled(100_000, 10, 1000), asked.scaled(5_000_000, 10, 1000), 0.0)
     race(SPMV, "100 long rows", borrowed(wide), device, rows, runs=asked.runs)
     entries = asked.scaled(400_000_000, 400)

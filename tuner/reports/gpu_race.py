@@ -12,8 +12,9 @@ from ...compiler.frozen import frozen
 from ...compiler.native.devices import architecture_here, gpu_state
 from ...compiler.storage.tensor import Tensor
 from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
-from ...compiler.targets.executor import FLAGS as EXECUTOR_FLAGS
+from ...compiler.targets.executor import executor_flags
 from .gpu_cases import Kernel
+from .gpu_cusparse import runs_of_cusparse
 from .gpu_oracle import expected, same
 from .gpu_rivals import SOURCE, Run, by_hand, runs_by_hand, runs_of_libraries
 from .gpu_rows import Rows
@@ -47,7 +48,7 @@ class Device:
     def rivals(self) -> CudaKernel:
         source = SOURCE.read_text()
         if not self.is_gpu:
-            return by_hand(load_library(source, self.compiler, EXECUTOR_FLAGS, ".cpp", 300.0), self.compiler)
+            return by_hand(load_library(source, self.compiler, executor_flags(self.compiler), ".cpp", 300.0), self.compiler)
         return by_hand(load_on_device(source, self.compiler, 300.0), self.compiler)
 
 
@@ -99,6 +100,8 @@ def race(
         return
     for run in runs_by_hand(device.rivals, kernel.name, operands):
         rows.add(name, int(data.nnz), kernel.name, "by hand", run.what, theirs(run))
+    for run in runs_of_cusparse(device.rivals, kernel.name, operands) if device.is_gpu else ():
+        rows.add(name, int(data.nnz), kernel.name, "cuSPARSE", run.what, theirs(run))
     for library, run in runs_of_libraries(kernel.name, operands) if device.is_gpu else ():
         rows.add(name, int(data.nnz), kernel.name, library, run.what, theirs(run))
 

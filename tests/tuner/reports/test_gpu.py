@@ -175,7 +175,7 @@ def test_kernels_by_hand_compile_for_two_architectures(tmp_path: Path) -> None:
     except BuildError as error:
         pytest.skip(str(error))
     code = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in (80, 90)]
-    strict, source = ["-O1", "-std=c++17", "-Werror", "all-warnings"], str(CSRC / "st_gpu_rivals.cu")
+    strict, source = ["-O0", "-Xcicc", "-O0", "-Xptxas", "-O0", "-std=c++17", "-Werror", "all-warnings"], str(CSRC / "st_gpu_rivals.cu")
     command = [nvcc, *strict, *code, "-c", "-o", str(tmp_path / "rivals.o"), source]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:2000]
