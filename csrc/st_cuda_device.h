@@ -5,7 +5,7 @@
 
 #define ST_BOTH __host__ __device__ __forceinline__
 #define ST_DEVICE __device__ __forceinline__
-#ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type, below */
+#ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type (st_cuda_kernels.h) */
 #define ST_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads) void
 #define ST_KERNEL_OF_TYPES(threads) ST_DEVICE void
 #define ST_NAMED(name, threads, parameters, arguments) \
@@ -72,6 +72,10 @@ ST_DEVICE void st_atomic_add(float *array, int64_t index, float value) { atomicA
 ST_DEVICE void st_atomic_add(int32_t *array, int64_t index, int32_t value) { atomicAdd(array + index, value); }
 ST_DEVICE void st_atomic_add(int64_t *array, int64_t index, int64_t value) {
   atomicAdd((unsigned long long *)array + index, (unsigned long long)value);
+}
+/* Where many threads look for one maximum, few have more than is there. */
+ST_DEVICE void st_atomic_max(int64_t *array, int64_t index, int64_t value) {
+  if (st_load(array + index) < value) atomicMax((long long *)array + index, (long long)value);
 }
 
 #if ST_HOST

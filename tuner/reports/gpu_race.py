@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any
 
 from ...compiler.errors import BuildError
 from ...compiler.evaluate import compile_kernel
 from ...compiler.frozen import frozen
 from ...compiler.native.devices import architecture_here, gpu_state
+from ...compiler.pipeline import Kernel as Compiled
 from ...compiler.storage.tensor import Tensor
 from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
 from ...compiler.targets.executor import executor_flags
@@ -52,6 +54,12 @@ class Device:
         return by_hand(load_on_device(source, self.compiler, 300.0), self.compiler)
 
 
+@cache
+def _compiled(kernel: Kernel, schedule: str, target: str) -> Compiled:
+    """Return a kernel, which all inputs share."""
+    return compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target=target)
+
+
 def race(
     kernel: Kernel, name: str, data: Tensor, device: Device, rows: Rows, *, runs: int, flushed: int = 0,
     only: Collection[str] | None = None, others: bool = True,
@@ -63,7 +71,7 @@ def race(
         only: the names of schedules; None: all.
         others: whether rivals are measured.
     """
-    formats, operands = dict(kernel.formats), kernel.operands(data)
+    operands = kernel.operands(data)
     known: list[Any] = []
 
     def wanted() -> Any:
@@ -77,8 +85,7 @@ def race(
 
     def ours(schedule: str) -> Callable[[], Measured]:
         def measured() -> Measured:
-            made = compile_kernel(kernel.expression, formats, dict(kernel.columns), schedule, target=device.target)
-            bound = made.bind(**operands)
+            bound = _compiled(kernel, schedule, device.target).bind(**operands)
             right, launch = same(bound(), wanted()), bound.launch
             assert isinstance(launch, CudaLaunch)
             return launch.seconds(runs, flushed), moved(), right
