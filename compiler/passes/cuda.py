@@ -17,6 +17,7 @@ from .wide_loads import load_widely
 
 FOLDED = Property("what is constant is written as a constant")
 LIVE = Property("what nothing reads is gone", unread)
+COUNTED = Property("tables have room for what comes into them")
 LOCKED_ONCE = Property("loops that update one place atomically do so once")
 CARRIED = Property("what threads add in order is kept in slots, and added behind the kernel", carried)
 APART = Property("register arrays have names of their own", shared_register_names)
@@ -33,8 +34,8 @@ CUDA = PassList(
     [
         Pass("simplify", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("dead", lambda function, _: remove_dead(function), requires=_all(FOLDED), gives=_all(LIVE)),
-        Pass("needs", count_needs, requires=_all(LIVE)),
-        Pass("atomics", gather_atomics, requires=_all(LIVE), gives=_all(LOCKED_ONCE)),
+        Pass("needs", count_needs, requires=_all(LIVE), gives=_all(COUNTED)),
+        Pass("atomics", gather_atomics, requires=_all(LIVE, COUNTED), gives=_all(LOCKED_ONCE)),
         Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
         Pass("wide_loads", load_widely, requires=_all(CARRIED)),
         Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED)),

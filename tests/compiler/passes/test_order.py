@@ -78,6 +78,15 @@ DEVICE = {
         "C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"},
         "assemble(C, insert); parallelize(i, gpu_thread, no_races)",
     ),
+    "tables": (
+        "C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"},
+        "assemble(C, insert); parallelize(i, gpu_warp, no_races); parallelize([0], j, gpu_thread, no_races)",
+    ),
+    "temporary": (
+        "y(i) = A(i,j) * x(j)", {"A": "csr"},
+        "collapse(i, j, f); pos(f, p, A); split(p, b, q, 64); split(q, t, n, 4); precompute(A(i,j) * x(j), n, n2, w);"
+        " parallelize(b, gpu_block, temporary); parallelize(t, gpu_thread, temporary)",
+    ),
 }  # fmt: skip
 
 
