@@ -218,7 +218,7 @@ class _Reader(ValueReader):
             details = self._details()
             words = [text for _, text in details]
             least = int(words[words.index("least") + 1]) if "least" in words else 0
-            return Vector(int(words[0]) if words and words[0] != "least" else None, least)
+            return Vector(int(words[0]) if words and words[0].isdigit() else None, least, "foreseen" in words)
         if self._take("simd"):
             return Simd(_by_operator(self._details()))
         if self._take("dealt"):

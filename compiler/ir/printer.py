@@ -148,8 +148,8 @@ def _tag(tag: Parallel | Vector | Simd | Unroll | Dealt | None) -> str:
         case Parallel(chunking, chunk):
             details = ", ".join(str(part) for part in (chunking, chunk) if part is not None)
             return f"parallel({details}) " if details else "parallel "
-        case Vector(vectors, least):
-            details = ", ".join([str(vectors)] * bool(vectors) + [f"least {least}"] * bool(least))
+        case Vector(vectors, least, foreseen):
+            details = ", ".join([str(vectors)] * bool(vectors) + [f"least {least}"] * bool(least) + ["foreseen"] * foreseen)
             return f"vector({details}) " if details else "vector "
         case Simd(reductions):
             details = ", ".join(f"{op} {' '.join(map(_name, names))}" for op, names in reductions)

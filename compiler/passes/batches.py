@@ -224,7 +224,7 @@ class _Batches:
             Declare(self.alike, self._are_alike()),
             *self._longest(),
             self._steadiness(),
-            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._rows(self._in_order()), self._batch())),
+            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._foreseen(), self._batch())),
         ))  # fmt: skip
         body = Steps((
             Declare(self.first, _plus(loop.low, Binary("*", number, a_block, I64))),
@@ -286,17 +286,15 @@ class _Batches:
         yield If(Binary("==", self.longest, Const(0, I64), BOOL), self._rows(each))
 
     def _steadiness(self) -> Step:
-        """Return what counts the rows that are not as long as the one before: where rows are longer than are added at once, and short
-        enough for batches, or so short that one after the other they are added as fast as side by side if their ends are foreseen."""
+        """Return what counts the rows that are not as long as the one before, where they are short enough for batches and not so short that
+        they are added side by side anyhow."""
         row, changes = self.loop.variable, Var(self.fresh(f"{self.loop.variable.name}_changes"), I64)
         length = row_length(self.sums[0].begin, row)
         before = simplify_expression(substitute(length, {row.name: _minus(row, Const(1, I64))}))
         change = Select(Binary("!=", length, before, BOOL), Const(1, I64), Const(0, I64), I64)
-        short, longer = Unary("not", self._are_longer(0, AVERAGE_STEADY), BOOL), self._are_longer(0, AT_ONCE)
-        between = Binary("and", longer, Unary("not", self._are_longer(0, SHORT), BOOL), BOOL)
         uneven = Binary("and", Unary("not", self.alike, BOOL), Binary("<", Const(BESIDE[0], I64), self.longest, BOOL), BOOL)
-        most = Select(longer, Const(int(STEADY * ROWS), I64), Const(int(STEADY_SHORT * ROWS), I64), I64)
-        return If(Binary("and", uneven, Binary("or", short, between, BOOL), BOOL), Steps((
+        most = Select(self._are_longer(0, AVERAGE_STEADY), Const(int(STEADY * ROWS), I64), Const(int(STEADY_SHORT * ROWS), I64), I64)
+        return If(Binary("and", uneven, Unary("not", self._are_longer(0, SHORT), BOOL), BOOL), Steps((
             Declare(changes, Const(0, I64)),
             replace(self._rows(SetVar(changes, change, "+")), low=_plus(self.first, Const(1, I64))),
             SetVar(self.alike, Binary("<=", Binary("*", changes, Const(ROWS, I64), I64), Binary("*", self.rows, most, I64), BOOL)),
@@ -310,8 +308,14 @@ class _Batches:
             whole = Binary("or", whole, condition, BOOL)
         return whole
 
-    def _in_order(self) -> Step:
-        """Return a row's body in which elements are added one after the other, and what later rows read in order is asked for ahead."""
+    def _foreseen(self) -> Step:
+        """Return the rows of a block whose ends are foreseen: in vectors where they are not too short for that, else one element after the
+        other."""
+        vectors, alone = (self._rows(self._in_order(tag)) for tag in (Vector(vectors=1, foreseen=True), Unroll(1)))
+        return If(self._are_longer(0, AVERAGE_STEADY), vectors, alone)
+
+    def _in_order(self, tag: Vector | Unroll) -> Step:
+        """Return a row's body with a tag on its sums, in which what later rows read in order is asked for ahead."""
         loops = {id(found.loop) for found in self.sums}
 
         def change(loop: For) -> Step:
@@ -320,7 +324,7 @@ class _Batches:
             asked = nodes_of(asking_ahead(loop), Prefetch)  # of what is read in order: others have no vectors, and their rows no batches
             wider = [replace(substitute(step, {loop.variable.name: loop.low}), count=FEWEST) for step in asked]
             body = transform_steps(loop.body, lambda step: Steps(()) if step in asked else step)
-            return Steps((*wider, replace(loop, body=body, tag=Unroll(1))))
+            return Steps((*wider, replace(loop, body=body, tag=tag)))
 
         return self._changed(change)
 

@@ -200,7 +200,8 @@ class _Pass:
             else:  # where steps end is not computed ahead: short loops wait for it
                 more = Binary("<", at, Binary("-", high, Const(width - 1, I64), I64), BOOL)
                 loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")]), loop.origin))
-        rest = self._first_lanes(loop, plan, at, high, lanes) if not closed and reduces and self.masks else None
+        foreseen = isinstance(loop.tag, Vector) and loop.tag.foreseen
+        rest = self._first_lanes(loop, plan, at, high, lanes) if not closed and reduces and self.masks and not foreseen else None
         least = loop.tag.least if not closed and isinstance(loop.tag, Vector) else 0
         if rest is not None:
             loops.append(block([rest, SetVar(at, high)]) if least else rest)

@@ -35,11 +35,12 @@ class Vector:
     """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions.
 
     ``vectors`` is how many vectors a step takes, each with accumulators of its own; None: as many as suit. Where there are less
-    than ``least`` iterations, they run one by one.
+    than ``least`` iterations, they run one by one; so do those that make no whole vector, where how many there are is ``foreseen``.
     """
 
     vectors: int | None = None
     least: int = 0
+    foreseen: bool = False
 
 
 @frozen
