@@ -38,8 +38,9 @@ from ..problem import Problem
 from . import forest_parts
 from .forest_cases import CASES, THREE, Case, composed, four_cases
 from .forests_page import Point, page
-from .partial import Partial, write_rows
+from .partial import Partial
 from .race import Pace, race
+from .records import Taken
 
 TABLE_2 = {
     "SpMMH-GEMM": "A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)",
@@ -265,28 +266,38 @@ def further(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 @click.option("--minutes", default=60.0, show_default=True, help="Begin nothing new after so many.")
 @click.option("--seconds", default=5.0, show_default=True, help="Time of one contest.")
 @click.option("--only", default="", help="Only cases whose names begin so.")
-@click.option("--again", multiple=True, help="Measure cases whose names begin so, or parts of this name, again. May be repeated.")
+@click.option("--again", multiple=True, help="Measure cases whose names begin so, or parts of this name, again, and first, in this order;"
+              " not what was measured in this very state of code and machine. May be repeated.")
 def main(results: Path, minutes: float, seconds: float, only: str, again: tuple[str, ...]) -> None:
-    """Measure loop nest forests; what is there already is not measured again."""
-    until, kept = time.monotonic() + 60 * minutes, Partial(results / "forests.csv", Point)
-    pace = Pace(seconds, 5, 51)
-    old = {(one.part, one.case) for one in kept.rows if one.part in again or any(map(one.case.startswith, again))}
-    known = {(one.part, one.case) for one in kept.rows} - old
+    """Measure loop nest forests; what is there already is not measured again. The page is written after every case."""
+    begin, kept = time.monotonic(), Partial(results / "forests.csv", Point)
+    pace, now = Pace(seconds, 5, 51), Taken()
+    known = {(one.part, one.case) for one in kept.rows if (one.machine, one.commit) == (now.machine, now.commit) or not _named(one, again)}
     parts = {"stages": stages(), "ablation": without_stages(), "cases": cases(pace), "all": every(pace), "further": further(pace),
              "extents": extents(pace), "family": family(pace)}  # fmt: skip
-    for part, items in parts.items():
-        for case, measure in items:
-            if (part, case) in known or not case.startswith(only) or time.monotonic() >= until:
-                continue
-            found = measure()
-            kept.rows = [one for one in kept.rows if (one.part, one.case) != (part, case)]
-            kept.add(found)
-            click.echo(f"{part}: {case}", err=True)
+    ordered = sorted(parts, key=lambda part: again.index(part) if part in again else len(again))
+    items = ((part, case, measure) for part in ordered for case, measure in parts[part])
+    left = [item for item in items if item[:2] not in known and item[1].startswith(only)]
+    for number, (part, case, measure) in enumerate(left, 1):
+        if time.monotonic() >= begin + 60 * minutes:
+            break
+        found = measure()
+        kept.rows = [one for one in kept.rows if (one.part, one.case) != (part, case)]
+        kept.add(found)
+        _write(results, kept.rows)
+        click.echo(f"{part}: {case} ({number} of {len(left)}, {(time.monotonic() - begin) / 60:.0f} of {minutes:g} minutes)", err=True)
     if kept.rows:
-        write_rows(results / "forests.csv", kept.rows)
-        written = results / "forests.md.part"
-        written.write_text(page(kept.rows), encoding="utf-8")
-        written.replace(results / "forests.md")
+        _write(results, kept.rows)
+
+
+def _named(row: Point, names: Sequence[str]) -> bool:
+    return row.part in names or any(map(row.case.startswith, names))
+
+
+def _write(results: Path, rows: Sequence[Point]) -> None:
+    written = results / "forests.md.part"
+    written.write_text(page(rows), encoding="utf-8")
+    written.replace(results / "forests.md")
 
 
 if __name__ == "__main__":

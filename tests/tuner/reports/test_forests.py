@@ -15,6 +15,7 @@ from sparsetune.tuner.reports import forest_parts, forests
 from sparsetune.tuner.reports.forest_cases import FAMILY, Case, composed, four_cases
 from sparsetune.tuner.reports.forests import contestants, main
 from sparsetune.tuner.reports.race import Pace
+from sparsetune.tuner.reports.records import Taken
 
 SMALL = {2: "random:uniform:9x9:nnz=30", 3: "random:uniform:7x6x5:nnz=30", 4: "random:uniform:5x6x4x5:nnz=40",
          5: "random:uniform:4x5x4x3x4:nnz=50", 6: "random:uniform:3x3x3x3x3x3:nnz=60"}  # fmt: skip
@@ -77,6 +78,12 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert CliRunner().invoke(main, options, catch_exceptions=False).exit_code == 0
     assert (tmp_path / "forests.md").read_text() == first
     assert CliRunner().invoke(main, [*options, "--again", "stages"], catch_exceptions=False).exit_code == 0
+    assert (tmp_path / "forests.md").read_text() == first, "all was measured in this state"
+    kept = tmp_path / "forests.csv"
+    kept.write_text("".join(line.replace(Taken().commit, "old") if ",stages," in line else line for line in kept.open()))
+    shown = CliRunner().invoke(main, [*options, "--again", "stages"], catch_exceptions=False).output
+    assert "stages: SpMM-GEMM (1 of 1, 0 of 60 minutes)" in shown
+    assert "old" not in kept.read_text()
     assert (tmp_path / "forests.md").read_text().count("| SpMM-GEMM |") == first.count("| SpMM-GEMM |")
 
 
