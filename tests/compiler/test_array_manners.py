@@ -124,3 +124,17 @@ def test_values_that_numpy_lacks_are_a_data_error() -> None:
     data = stranger("torch", layout="torch.strided", dtype="torch.bfloat16", detach=lambda self: self, cpu=lambda self: self, numpy=numpy)
     with pytest.raises(DataError, match=r"torch tensor of torch.bfloat16 cannot be read .*; convert it with .float\(\)"):
         st.tensor(data)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_products_that_come_again_see_values_as_they_are_now(form: str) -> None:
+    stored = st.tensor(np.arange(12.0).reshape(3, 4), form)
+    x, both = np.arange(4.0), np.ones((4, 2))
+    for _ in range(3):
+        assert np.array_equal(stored @ x, stored.to_numpy() @ x)
+        assert np.array_equal(stored @ both, stored.to_numpy() @ both)
+        assert np.array_equal(np.ones(3) @ stored, np.ones(3) @ stored.to_numpy())
+        stored.values[:] *= 2
+    stored.values.dtype = np.int64
+    assert (stored @ x.astype(np.int64)).dtype == np.int64
+    assert np.array_equal(stored @ np.eye(4, dtype=np.int64), stored.to_numpy())

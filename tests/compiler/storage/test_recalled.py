@@ -61,3 +61,16 @@ def test_index_arrays_of_other_widths_and_lengths_are_compared_as_numbers() -> N
     found = module.recalled(one)
     assert found.levels is not first.levels
     assert np.array_equal(found.to_numpy(), one.toarray())
+
+
+def test_a_matrix_whose_arrays_are_the_same_is_the_same_tensor() -> None:
+    (one,) = matrices(1)
+    first = module.recalled(one)
+    one.data[0] = 7
+    assert module.recalled(one) is first
+    assert first.values[0] == 7
+    one.data = one.data * 2
+    again = module.recalled(one)
+    assert again is not first
+    assert np.array_equal(again.to_numpy(), one.toarray())
+    assert first.values[0] == 7
