@@ -13,8 +13,8 @@ from functools import cached_property
 from .format import Format
 from .frozen import frozen
 from .levels import LevelKind
-from .levels.affine import PART, Affine, Subsection
-from .notation.nodes import Affine as AffineSubscript
+from .levels.affine import PART, Resolving, Subsection
+from .notation.nodes import Affine
 
 
 @frozen
@@ -24,7 +24,7 @@ class Subscript:
     Attributes:
         terms: (mode of the view, coefficient), one at least, no mode twice; a constant has one mode that is always 0.
         constant: what is added.
-        wraps, inside: see ``levels.affine.Affine``.
+        wraps, inside: see ``levels.affine.Resolving``.
         is_plain: whether it is one index.
         covering: the mode of the view that resolves the subscript for every stored coordinate, whatever the others are; None: no one does.
     """
@@ -108,7 +108,7 @@ class View(Format):
             if not inner.steps_in_order or coefficient < 0 or (across and not self._parents_follow(level, place)):
                 return PART
             return Subsection(inner, coefficient, subscript.wraps, across)
-        return Affine(inner, coefficient, subscript.wraps, subscript.inside, subscript.covering == mode, self.stored.unique(place))
+        return Resolving(inner, coefficient, subscript.wraps, subscript.inside, subscript.covering == mode, self.stored.unique(place))
 
     @property
     def plain(self) -> Format:
@@ -120,9 +120,9 @@ class View(Format):
     def stored_level(self, level: int) -> int:
         return self.stored.level_of(self._stored_modes[self.order[level]])
 
-    def compound_subscripts(self, indices: Sequence[str]) -> dict[int, AffineSubscript]:
+    def compound_subscripts(self, indices: Sequence[str]) -> dict[int, Affine]:
         return {
-            mode: AffineSubscript(tuple((indices[own], factor) for own, factor in subscript.terms), subscript.constant)
+            mode: Affine(tuple((indices[own], factor) for own, factor in subscript.terms), subscript.constant)
             for mode, subscript in enumerate(self.subscripts) if not subscript.is_plain
         }  # fmt: skip
 

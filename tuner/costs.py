@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where, said_of
-from ..compiler.levels.affine import Affine, Subsection
+from ..compiler.levels.affine import Resolving, Subsection
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, everywhere, frames
@@ -222,7 +222,7 @@ class _Costs(Iterations):
         name = self._sources.get(access.tensor, access.tensor)
         level = max(place for place, mode in enumerate(form.order) if access.subscripts[mode].index in found)
         kind, stored, prefixes = form.levels[level], form.stored_level(level), self._prefixes.get(name)
-        if prefixes is None or not isinstance(kind, Affine) or not kind.steps:
+        if prefixes is None or not isinstance(kind, Resolving) or not kind.steps:
             return _SUBSECTION
         outside = (form.levels[place] for place in range(level) if form.stored_level(place) == stored)
         if any(isinstance(one, Subsection) and not (one.across or one.wraps) for one in outside):

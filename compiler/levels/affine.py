@@ -2,7 +2,7 @@
 convolutions", section 4: the unresolved terms of a level, reducing and resolving edges).
 
 An access ``B(2*i + j - 1)`` is read as one of a tensor of two modes, i and j. All indices of a subscript but the one that the loops know
-last leave its coordinate open: a ``Part`` level stays where its parent is. The last one resolves it: an ``Affine`` level steps through, or
+last leave its coordinate open: a ``Part`` level stays where its parent is. The last one settles it: a ``Resolving`` level goes through, or
 finds, what the level below it stores, whose coordinates are counted from what the others add up to. What the indices add up to, and how one
 follows from the others, the relation of the subscript says (``concrete.relations.sum``); levels know what is stored.
 """
@@ -95,7 +95,7 @@ class Part(LevelKind):
 PART = Part("part")
 
 
-class Affine(LevelKind):
+class Resolving(LevelKind):
     """The index that resolves a subscript, in which it has a coefficient, above a level of kind ``inner``.
 
     Attributes:
@@ -107,7 +107,7 @@ class Affine(LevelKind):
         unique: whether ``inner`` stores a coordinate once below a parent.
     """
 
-    def __new__(cls, inner: LevelKind, coefficient: int, wraps: bool, inside: bool, covers: bool, unique: bool) -> Affine:
+    def __new__(cls, inner: LevelKind, coefficient: int, wraps: bool, inside: bool, covers: bool, unique: bool) -> Resolving:
         flags = "".join(letter for letter, said in zip("wicu", (wraps, inside, covers, unique), strict=True) if said)
         return super().__new__(cls, f"{inner} [{coefficient}, {flags}]")
 
@@ -126,12 +126,12 @@ class Affine(LevelKind):
         self.relative = inner.relative
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Affine, (self.inner, self.coefficient, self.wraps, self.inside, self.covers, self.unique)
+        return Resolving, (self.inner, self.coefficient, self.wraps, self.inside, self.covers, self.unique)
 
     @property
-    def unwrapped(self) -> Affine:
+    def unwrapped(self) -> Resolving:
         """The level within one turn of a subscript that wraps."""
-        return Affine(self.inner, self.coefficient, False, True, False, self.unique)
+        return Resolving(self.inner, self.coefficient, False, True, False, self.unique)
 
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
@@ -158,7 +158,7 @@ class Subsection(LevelKind):
     one up passes, for the levels below find nothing where it is empty.
 
     Attributes:
-        inner, coefficient, wraps: as of ``Affine``.
+        inner, coefficient, wraps: as of ``Resolving``.
         across: whether subscripts of levels above are open too, so that a subsection lies below many parents (case (c) of section 5.2.1).
     """
 
@@ -330,8 +330,8 @@ class AffineLevel(OffsetLevel):
     """A level that resolves a subscript."""
 
     @property
-    def affine(self) -> Affine:
-        assert isinstance(self.kind, Affine)
+    def affine(self) -> Resolving:
+        assert isinstance(self.kind, Resolving)
         return self.kind
 
     def stored(self, coordinate: Value) -> Value:

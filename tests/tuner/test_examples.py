@@ -19,7 +19,7 @@ from sparsetune.datasets.files import has_known_ending
 from sparsetune.tuner import config
 from sparsetune.tuner.cli import run
 from sparsetune.tuner.nightly.race import ROOT
-from sparsetune.tuner.truth.table import Point, TruthTable, write_table
+from sparsetune.tuner.truth.table import TablePoint, TruthTable, write_table
 
 from examples import Names, command_lines, operands_of, programs, random_tensor
 
@@ -102,7 +102,7 @@ def _check(line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         if parameter.name in ("trials", "points"):
             words += [parameter.opts[0], TRIALS]
     if parsed.get("replay"):
-        write_table(Path(parsed["replay"]), TruthTable(expression="y(i) = A(i,j) * x(j)", points=(Point(schedule="", seconds=1.0),)))
+        write_table(Path(parsed["replay"]), TruthTable(expression="y(i) = A(i,j) * x(j)", points=(TablePoint(schedule="", seconds=1.0),)))
     if parsed.get("bench"):
         Path(parsed["bench"]).write_text('{"items": []}')
     if parsed.get("base"):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .replay import TableSpace, ranked_schedules
-from .table import Point, TruthTable
+from .table import TablePoint, TruthTable
 
 STRATEGIES = ("random_sample", "genetic_algorithm", "simulated_annealing", "greedy_ils", "pso", "diff_evo", "hybrid_vndx", "bayes_opt")
 """Those that are compared."""
@@ -38,7 +38,7 @@ def version() -> str | None:
     return metadata.version("kernel_tuner") if importlib.util.find_spec("kernel_tuner") is not None else None
 
 
-def foreign_search(table: TruthTable, strategy: str, trials: int, seed: int) -> list[Point]:
+def foreign_search(table: TruthTable, strategy: str, trials: int, seed: int) -> list[TablePoint]:
     """Return the points that a strategy of Kernel Tuner tries, once each and in its order, the default schedule first.
 
     Args:
@@ -66,7 +66,7 @@ def foreign_search(table: TruthTable, strategy: str, trials: int, seed: int) -> 
     return [table.default, *(points[key] for key in tried)][:trials]
 
 
-def _keyed(table: TruthTable) -> dict[Key, Point]:
+def _keyed(table: TruthTable) -> dict[Key, TablePoint]:
     """Return the points of a table but the default, by template and place."""
     found = {point.schedule: point for point in table.points if point.schedule}
     space = TableSpace.of([schedule for schedule in ranked_schedules(table) if schedule])
@@ -81,7 +81,7 @@ def _key(values: Mapping[str, Any]) -> Key:
     return template, numbers
 
 
-def _cache(points: Mapping[Key, Point], parameters: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+def _cache(points: Mapping[Key, TablePoint], parameters: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     """Return what a cache file of Kernel Tuner says of points."""
     return {
         "device_name": "table", "kernel_name": _KERNEL, "problem_size": [1], "tune_params_keys": list(parameters),
@@ -92,7 +92,7 @@ def _cache(points: Mapping[Key, Point], parameters: Mapping[str, Sequence[int]])
     }  # fmt: skip
 
 
-def _outcome(point: Point) -> dict[str, Any]:
+def _outcome(point: TablePoint) -> dict[str, Any]:
     if point.seconds is None or not math.isfinite(point.seconds):
         return {"__error__": "RuntimeFailedConfig"}
     return {"time": 1e3 * point.seconds}

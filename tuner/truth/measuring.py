@@ -22,7 +22,7 @@ from ..prune import surviving_space
 from ..records import Measurement, Status, now
 from ..settings import Settings
 from ..trials import DEFAULT, Campaign, Trials, require_default
-from .table import Point, Tell, TruthTable, write_table
+from .table import TablePoint, Tell, TruthTable, write_table
 
 _DRAWS = 20  # draws a point that are known already, before the space counts as exhausted
 _SAVED = 100  # points after which the file is written in between
@@ -122,9 +122,9 @@ def _table(campaign: Campaign, seed: int, size: int) -> TruthTable:
     )
 
 
-def _point(campaign: Campaign, record: Measurement, measured: Measurement) -> Point:
+def _point(campaign: Campaign, record: Measurement, measured: Measurement) -> TablePoint:
     """Return the point of a record, with the times of the one that has measured its code."""
-    found = Point(
+    found = TablePoint(
         schedule=campaign.user_text(record.schedule),
         seconds=_seconds(record.seconds),
         status=Status(record.status),

@@ -19,9 +19,8 @@ from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.template import Hole, Template, Value
 from ..search.samplers import USUAL_SAMPLER, Search, choose_strategy
-from ..search.space import Point as Place
-from ..search.space import Space
-from .table import Point, TruthTable
+from ..search.space import Point, Space
+from .table import TablePoint, TruthTable
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
@@ -31,7 +30,7 @@ class Step:
     """A trial of a replay: its number from 0 (the default schedule), the point, and the best seconds so far."""
 
     number: int
-    point: Point
+    point: TablePoint
     best: float
 
 
@@ -49,7 +48,7 @@ class Replay:
     steps: tuple[Step, ...]
 
     @property
-    def best(self) -> Point:
+    def best(self) -> TablePoint:
         return min((step.point for step in self.steps if step.point.seconds is not None), key=lambda point: point.seconds or 0.0)
 
     @property
@@ -111,7 +110,7 @@ def ranked_schedules(table: TruthTable) -> list[str]:
     return [point.schedule for point in sorted(table.points, key=_ranked)]
 
 
-def _ranked(point: Point) -> float:
+def _ranked(point: TablePoint) -> float:
     return math.inf if point.expected is None else point.expected
 
 
@@ -140,7 +139,7 @@ class TableSpace(Space):
     def size(self) -> int:
         return sum(len(group) for _, group in self.members)
 
-    def schedule(self, point: Place) -> str:
+    def schedule(self, point: Point) -> str:
         places, group = self.members[point.template]
         wanted = [value for value in point.values if isinstance(value, int)]
 
@@ -149,21 +148,21 @@ class TableSpace(Space):
 
         return group[min(group, key=distance)]
 
-    def points(self) -> Iterator[Place]:
+    def points(self) -> Iterator[Point]:
         found = [[tuple(numbers[place] for place in places) for numbers in group] for places, group in self.members]
-        yield from (Place(number, values[0]) for number, values in enumerate(found))
-        yield from (Place(number, one) for number, values in enumerate(found) for one in values[1:])
+        yield from (Point(number, values[0]) for number, values in enumerate(found))
+        yield from (Point(number, one) for number, values in enumerate(found) for one in values[1:])
 
-    def usual_points(self) -> Iterator[Place]:
+    def usual_points(self) -> Iterator[Point]:
         for number, (places, group) in enumerate(self.members):
             first = next(iter(group))
-            yield Place(number, tuple(first[place] for place in places))
+            yield Point(number, tuple(first[place] for place in places))
 
-    def random_point(self, generator: random.Random) -> Place:
+    def random_point(self, generator: random.Random) -> Point:
         number = generator.randrange(len(self.members))
         places, group = self.members[number]
         numbers = generator.choice(list(group))
-        return Place(number, tuple(numbers[place] for place in places))
+        return Point(number, tuple(numbers[place] for place in places))
 
 
 def _open_places(group: Group) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ ORIGINS = ("default", "space", "library")
 
 
 @frozen(kw_only=True)
-class Point:
+class TablePoint:
     """One schedule and what became of it.
 
     Attributes:
@@ -64,7 +64,7 @@ class TruthTable:
     """
 
     expression: str
-    points: tuple[Point, ...]
+    points: tuple[TablePoint, ...]
     input: str = ""
     formats: str = ""
     dtype: str = ""
@@ -81,11 +81,11 @@ class TruthTable:
     policy: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def default(self) -> Point:
+    def default(self) -> TablePoint:
         return next(point for point in self.points if not point.schedule)
 
     @property
-    def best(self) -> Point:
+    def best(self) -> TablePoint:
         """The fastest point."""
         return min((point for point in self.points if point.seconds is not None), key=lambda point: point.seconds or 0.0)
 
@@ -122,7 +122,7 @@ _POINT: dict[str, fields.Check] = {
 }
 _TABLE: dict[str, fields.Check] = {
     "expression": fields.text(fields.TEXT_LETTERS, empty=False),
-    "points": fields.list_of(lambda value: Point(**fields.read_fields(value, Point, _POINT, "point."))),
+    "points": fields.list_of(lambda value: TablePoint(**fields.read_fields(value, TablePoint, _POINT, "point."))),
     **{name: fields.text(fields.TEXT_LETTERS, plain=False) for name in ("input", "formats", "dtype", "processor", "commit", "generator")},
     "target": fields.one_of(("cpu", "cuda")),
     "threads": fields.whole(1, 2**20),
@@ -176,8 +176,8 @@ def write_table(path: Path, table: TruthTable) -> None:
         raise DataError(f"cannot write the truth table {path}: {error.strerror or error}") from None
 
 
-def _without_defaults(point: Point) -> dict[str, Any]:
-    usual = asdict(Point(schedule=""))
+def _without_defaults(point: TablePoint) -> dict[str, Any]:
+    usual = asdict(TablePoint(schedule=""))
     told = {name: value for name, value in asdict(point).items() if name == "schedule" or value != usual[name]}
     if point.samples:
         told["samples"] = [[int(figure) if figure.is_integer() else figure for figure in map(float, sample)] for sample in point.samples]
@@ -187,7 +187,7 @@ def _without_defaults(point: Point) -> dict[str, Any]:
 def _checked(table: TruthTable) -> TruthTable:
     """Return a table with normal schedules. Raises ``DatabaseError`` where it does not make sense as a whole."""
     parse(table.expression)
-    points: dict[str, Point] = {}
+    points: dict[str, TablePoint] = {}
     for number, point in enumerate(table.points, 1):
         try:
             text = str(Schedule(point.schedule))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sparsetune.tuner.records import Status
 from sparsetune.tuner.truth.replay import TableSpace, replay
-from sparsetune.tuner.truth.table import Point, TruthTable, write_table
+from sparsetune.tuner.truth.table import TablePoint, TruthTable, write_table
 
 SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
 SPMV = "y(i) = A(i,j) * x(j)"
@@ -20,14 +20,14 @@ SPMV = "y(i) = A(i,j) * x(j)"
 def decoy(kept: float = 1.0) -> TruthTable:
     """A table of two templates: a broad valley with a shallow floor, and a narrow one that is deeper; a share of the points is kept."""
     draw = random.Random(0)
-    points = [Point(schedule="", seconds=10.0)]
+    points = [TablePoint(schedule="", seconds=10.0)]
     for split, unroll in itertools.product(SIZES, SIZES):
         if draw.random() < kept:
             broad = 4 + 0.1 * abs(split.bit_length() - 4) + 0.1 * abs(unroll.bit_length() - 4)
-            points.append(Point(schedule=f"split(j, j0, j1, {split}); unroll(j1, {unroll})", seconds=broad))
+            points.append(TablePoint(schedule=f"split(j, j0, j1, {split}); unroll(j1, {unroll})", seconds=broad))
             deep = 1 + 2 * abs(split.bit_length() - 7) + 2 * abs(unroll.bit_length() - 3)
-            points.append(Point(schedule=f"split(i, i0, i1, {split}); unroll(j, {unroll})", seconds=deep))
-    points.append(Point(schedule="unroll(i, 2)", status=Status.CRASH))
+            points.append(TablePoint(schedule=f"split(i, i0, i1, {split}); unroll(j, {unroll})", seconds=deep))
+    points.append(TablePoint(schedule="unroll(i, 2)", status=Status.CRASH))
     return TruthTable(expression=SPMV, points=tuple(points))
 
 

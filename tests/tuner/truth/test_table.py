@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sparsetune.compiler.errors import DataError
 from sparsetune.tuner.records import Status
-from sparsetune.tuner.truth.table import Point, TruthTable, read_table, write_table
+from sparsetune.tuner.truth.table import TablePoint, TruthTable, read_table, write_table
 
 BY_HAND = """
 {"expression": "y(i) = A(i,j) * x(j)",
@@ -34,9 +34,9 @@ def test_a_table_written_by_hand(tmp_path: Path) -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     sample = (0.002, 0.002, 0.0, 0.0, 0.0, 0.0, 1.0)
     points = (
-        Point(schedule="", seconds=0.002, low=0.002, high=0.003, samples=(sample,), origin="default", source="a", build_seconds=0.1),
-        Point(schedule="unroll(j, 2)", seconds=0.002, source="a", disturbed=True),
-        Point(schedule="unroll(j, 4)", status=Status.ILLEGAL, origin="library"),
+        TablePoint(schedule="", seconds=0.002, low=0.002, high=0.003, samples=(sample,), origin="default", source="a", build_seconds=0.1),
+        TablePoint(schedule="unroll(j, 2)", seconds=0.002, source="a", disturbed=True),
+        TablePoint(schedule="unroll(j, 4)", status=Status.ILLEGAL, origin="library"),
     )
     head = {"expression": "y(i) = A(i,j) * x(j)", "machine": "abc", "seed": 7, "space": 99, "policy": {"cache": "warm"}, "threads": 2}
     table = TruthTable(points=points, **head)
