@@ -201,16 +201,16 @@ GROWING: list[tuple[str, dict[str, str], dict[str, Any]]] = [
 @pytest.mark.parametrize(("expression", "formats", "options"), GROWING)
 def test_work_does_not_grow_with_what_is_not_stored(expression: str, formats: dict[str, str], options: dict[str, Any]) -> None:
     rng, counts = np.random.default_rng(1), []
-    for extent in (10**4, 10**7):
-        places = np.sort(rng.choice(extent // 100, 100, replace=False)) * 90 + 5
-        operands = {"B": st.tensor((places[None], np.ones(100)), "s", (extent,))}
+    apart = np.sort(rng.choice(1000, 100, replace=False)) * 90 + 5
+    for extent, factor in ((10**5, 1), (10**6, 7), (10**7, 97)):  # which leave remainders by 2 and 3 what they are
+        operands = {"B": st.tensor((apart[None] * factor, np.ones(100)), "s", (extent,))}
         if "F" in expression:
             operands["F"] = np.ones(3)
         shape = {"i": extent} if options else None
         kernel = st.compile(expression, {"B": "s", **formats}, shape=shape, **options)
         counts.append(kernel.bind(**operands, threads=1).count()["iterations"])
     assert max(counts) <= 100 * 3 * (1 + 3) * 4
-    assert max(counts) <= 1.3 * min(counts)
+    assert len(set(counts)) == 1
 
 
 @pytest.mark.parametrize("kind", ["s", "n", "p", "d"])
@@ -273,12 +273,12 @@ def test_where_hardly_an_offset_is_empty_all_are_visited() -> None:
 def test_work_below_many_parents_does_not_grow_with_what_is_not_stored(form: str, order: str) -> None:
     rng, counts = np.random.default_rng(1), []
     places = np.sort(rng.choice(3000, 100, replace=False)), rng.choice(3000, 100, replace=False)
-    for extent in (10**5, 10**7):
+    for extent in (10**5, 10**6, 10**7):
         stored = np.stack(places) * (extent // 10**4) + 10
         operands = {"A": st.tensor((stored, np.ones(100)), form, (extent, extent)), "F": np.ones((3, 3))}
         kernel = st.compile("s = A(i+p,j+q) * F(p,q)", {"A": form}, schedule=f"reorder({order})")
         counts.append(kernel.bind(**operands, threads=1).count()["iterations"])
-    assert counts[0] == counts[1]
+    assert len(set(counts)) == 1
 
 
 @pytest.mark.parametrize("form", ["csf", "sss", "dss", "coo", "ssd"])

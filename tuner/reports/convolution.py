@@ -72,7 +72,7 @@ def page(found: Sequence[Point]) -> str:
         States(found).text,
         "Milliseconds a run, the median of runs in turn, and in brackets the positions that loops visit, by the share of positions that are"
         " not stored. Filters have 3 values a mode; one thread, unless said otherwise.",
-        *_orders(found), *_rivals(found), *_patterns(found),
+        *_orders(found), *_rivals(found, "rivals"), *_rivals(found, "sparsifier"), *_patterns(found),
     ]  # fmt: skip
     for part in PARTS:
         for case in _cases(found, part):
@@ -130,10 +130,17 @@ def _orders(found: Sequence[Point]) -> list[str]:
     ]  # fmt: skip
 
 
-def _rivals(found: Sequence[Point]) -> list[str]:
+RIVALS = {
+    "rivals": ("Other libraries on dense data", "What is chosen where nothing was tuned."),
+    "sparsifier": ("MLIR's sparsifier", "On the same sparse operands, one thread, where LLVM 17 or newer has its programs installed."),
+}
+"""Parts in which ours stand beside others: headings, and what is said of them."""
+
+
+def _rivals(found: Sequence[Point], part: str) -> list[str]:
     rows = []
-    for case in _cases(found, "rivals"):
-        own = times(found, "rivals", case)
+    for case in _cases(found, part):
+        own = times(found, part, case)
         ours = own.pop("ours", {})
         for who, other in own.items():
             if len(ours) == 1:  # a picture has one sparsity
@@ -144,7 +151,8 @@ def _rivals(found: Sequence[Point]) -> list[str]:
     if not rows:
         return []
     header = ("", "beside", "ahead", *(f"times as fast at {share}" for share in AHEAD))
-    return ["## Other libraries on dense data", "What is chosen where nothing was tuned.", table(header, rows)]
+    heading, said = RIVALS[part]
+    return [f"## {heading}", said, table(header, rows)]
 
 
 def _patterns(found: Sequence[Point]) -> list[str]:
@@ -160,6 +168,10 @@ def _patterns(found: Sequence[Point]) -> list[str]:
         return []
     header = ("", "best order", "worst order", "untuned", BEST)
     return ["## Patterns (their Figure 20)", "Times over that of the best order.", table(header, rows)]
+
+
+def _wanting(part: str) -> str:
+    return "mlir-opt and llc are not installed" if part == "sparsifier" else "SPARSETUNE_DATA names the folder of the data"
 
 
 def _cell(one: Point) -> str:
@@ -210,7 +222,7 @@ def main(
             break
         contest = entry.made(tuning)
         if contest is None:
-            click.echo(f"{entry.part}: {entry.case} is not here: SPARSETUNE_DATA names the folder of the data", err=True)
+            click.echo(f"{entry.part}: {entry.case} is not here: {_wanting(entry.part)}", err=True)
             continue
         kept.add(points(entry.part, contest, pace))
         click.echo(f"{entry.part}: {contest.case} at {contest.sparsity:.4g}", err=True)

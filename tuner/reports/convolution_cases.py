@@ -26,6 +26,7 @@ from ..kernels import compile_problem
 from ..lookup import lookup_in
 from ..problem import Problem, make_problem
 from ..session import tune
+from .sparsifier import programs, sparsified
 from .workloads import load_input
 
 SPARSITIES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999)
@@ -142,9 +143,15 @@ def entries(inputs: tuple[str, ...] = ()) -> Iterator[Entry]:
                         _layer(layer, 0.8, "ddds", threads))  # fmt: skip
     for name in inputs or PATTERNS:
         yield Entry("patterns", name, None, lambda budget, name=name: _patterns(name, budget))
+    for one in SHAPES:
+        for sparsity in SPARSITIES:
+            yield Entry("sparsifier", f"{one}-D", sparsity, lambda budget, one=one, sparsity=sparsity: _sparsifier(one, sparsity))
+    for layer in FIRST:
+        for sparsity in LAYER_SPARSITIES:
+            yield Entry("sparsifier", str(layer), sparsity, lambda budget, layer=layer, sparsity=sparsity: _sparsifier(layer, sparsity))
 
 
-PARTS = ("orders", "rivals", "layers", "resnet50", "patterns")
+PARTS = ("orders", "rivals", "layers", "resnet50", "patterns", "sparsifier")
 
 
 def _threads(threads: int) -> str:
@@ -233,8 +240,7 @@ def _bound(problem: Problem, schedule: Schedule) -> BoundKernel:
 
 def _layer(layer: Layer, sparsity: float, form: str, threads: int) -> Contest:
     """Figures 15 and 16: a layer on sparse and on dense input, beside torch."""
-    weights = sparse_array((layer.width, layer.width, layer.channels, layer.filters), 0.0, 1)
-    image = sparse_array((1, layer.side, layer.side, layer.channels), sparsity)
+    image, weights = _layer_data(layer, sparsity)
     runs = {
         "sparse input": _untuned(layer.notation, {"I": tensor(image, form), "F": weights}, threads),
         "dense input": _untuned(layer.notation, {"I": image, "F": weights}, threads),
@@ -243,6 +249,26 @@ def _layer(layer: Layer, sparsity: float, form: str, threads: int) -> Contest:
     if find_spec("torch"):
         runs["torch"] = _torch_layer(image, weights, layer.stride, threads)
     return Contest(f"{layer}, {_threads(threads)}", sparsity, runs, visited)
+
+
+def _layer_data(layer: Layer, sparsity: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    weights = sparse_array((layer.width, layer.width, layer.channels, layer.filters), 0.0, 1)
+    return sparse_array((1, layer.side, layer.side, layer.channels), sparsity), weights
+
+
+def _sparsifier(what: Layer | int, sparsity: float) -> Contest | None:
+    """What is chosen for a layer, or for so many modes, where nothing was tuned, beside what MLIR makes of the same operands."""
+    if programs() is None:
+        return None
+    if isinstance(what, Layer):
+        case, expression, (data, weights) = str(what), what.notation, _layer_data(what, sparsity)
+        operands = {"I": tensor(data, "dsss"), "F": weights}
+    else:
+        case, expression, data = f"{what}-D", NOTATION[what], sparse_array(SHAPES[what], sparsity)
+        operands = {"B": tensor(data, "s" * what), "F": _filter(what)}
+    ours = _untuned(expression, operands)
+    with tempfile.TemporaryDirectory() as folder:
+        return Contest(case, sparsity, {"ours": ours, "MLIR": sparsified(expression, operands, np.shape(ours()), Path(folder))}, {})
 
 
 def _torch_layer(image: NDArray[Any], weights: NDArray[Any], stride: int, threads: int) -> Callable[[], Any]:
