@@ -165,7 +165,8 @@ def _call(function: Any, arrays: Sequence[NDArray[Any]], shape: tuple[int, ...])
 
     def run(_kept: Sequence[NDArray[Any]] = arrays) -> NDArray[Any]:
         function(result, *given)
-        found = np.frombuffer((ctypes.c_double * int(np.prod(shape))).from_address(result[1]), dtype=np.float64)
+        held = (ctypes.c_double * int(np.prod(shape))).from_address(result[1])
+        found = np.frombuffer(memoryview(held), dtype=np.float64)
         weakref.finalize(found, free, result[0])
         return found.reshape(shape)
 
