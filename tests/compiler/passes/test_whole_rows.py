@@ -35,7 +35,7 @@ def updates(source: str) -> list[str]:
     return [ways for ways in found if ways]
 
 
-@pytest.mark.parametrize(("width", "whole"), [(8, 1), (7, 1), (None, 5)], ids=["lines", "short rows", "elements, five ways"])
+@pytest.mark.parametrize(("width", "whole"), [(8, 1), (7, 1), (None, 6)], ids=["lines", "short rows", "elements, six ways"])
 def test_only_rows_inside_a_tile_are_stored(width: int | None, whole: int) -> None:
     source = spmm("split_up(p, p0, p1, 2)", width).source
     assert updates(source) == ["+=", *["="] * whole, "+="]
