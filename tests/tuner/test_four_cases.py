@@ -7,6 +7,7 @@ where the buffers of the shallow ones are far too large.
 from __future__ import annotations
 
 import pytest
+from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.costs import operations
@@ -34,6 +35,6 @@ def test_the_fastest_nest_of_figure_2_has_the_least_cost(source: str, extent: in
 def test_a_tensor_that_is_gone_through_again_costs_its_steps() -> None:
     """TTMc of order 4 on short fibres: a nest with r outside went through the tensor eight times, 1.9 times as slow as fibre by fibre."""
     problem = next(case for name, case in CASES.items() if name.startswith("TTMc4, random:uniform")).problem()
-    chosen = model_choice(problem)
+    chosen = model_choice(problem, Deadline(30.0))
     assert chosen is not None
     assert "reorder" not in str(chosen), "no loop of a factor stands around those of the tensor"
