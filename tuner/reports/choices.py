@@ -89,18 +89,19 @@ class Choice(Taken):
     against: float
 
 
-def choose(problem: Problem, seed: int, company: float, seconds: float, folder: Path) -> tuple[str, float]:
-    """Return what a campaign of so many seconds chooses, and how long it took."""
+def choose(problem: Problem, seed: int, company: float, seconds: float, trials: int, folder: Path) -> tuple[str, float]:
+    """Return what a campaign of so many seconds or trials chooses, and how long it took."""
     begin = time.monotonic()
     with coming_and_going(company, seed):
         found = tune(
             problem.expression, dict(problem.operands), str(problem.formats[problem.assignment.target.tensor]),
-            time_budget=seconds, threads=problem.threads, database=folder / f"{seed}-{company}.sqlite", seed=seed, verbose=False,
+            trials=trials, time_budget=seconds, threads=problem.threads, seed=seed, verbose=False,
+            database=folder / f"{seed}-{company}.sqlite",
         )  # fmt: skip
     return str(found.best), time.monotonic() - begin
 
 
-def measured(name: str, seconds: float, quiet: int, disturbed: int) -> list[Choice]:
+def measured(name: str, seconds: float, trials: int, quiet: int, disturbed: int) -> list[Choice]:
     """Tune a case so many times on the quiet machine, so many times in company, and race what was chosen."""
     case = CASES[name]
     problem = problem_of(case.kernel, operands_of(case.kernel, generate(case.source, case.format)), name, _THREADS)
@@ -108,7 +109,7 @@ def measured(name: str, seconds: float, quiet: int, disturbed: int) -> list[Choi
     with tempfile.TemporaryDirectory(prefix="sparsetune-choices-") as folder:
         for company, count in ((0.0, quiet), (0.5, disturbed)):
             for number in range(count):
-                chosen[company, number] = choose(problem, number, company, seconds, Path(folder))
+                chosen[company, number] = choose(problem, number, company, seconds, trials, Path(folder))
                 click.echo(f"{name}, {'in company' if company else 'quiet'}, {number + 1}: {chosen[company, number]}", err=True)
     texts = dict.fromkeys(["", *(schedule for schedule, _ in chosen.values())])
     runs: dict[str, Callable[[], Any]] = {
@@ -170,9 +171,10 @@ def _row(name: str, choices: Sequence[Choice]) -> list[str]:
 @click.command()
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
 @click.option("--seconds", default=12.0, show_default=True, help="of each campaign")
+@click.option("--trials", default=100, show_default=True, help="of each campaign at most, where it has the time")
 @click.option("--quiet", default=3, show_default=True, help="campaigns on the quiet machine, of each kernel")
 @click.option("--disturbed", default=4, show_default=True, help="campaigns in company, of each kernel")
-def main(results: Path, seconds: float, quiet: int, disturbed: int) -> None:
+def main(results: Path, seconds: float, trials: int, quiet: int, disturbed: int) -> None:
     """Tune in company and without, and write results/choices.md.
 
     About three minutes a kernel; kernels that choices.csv has already are not measured again.
@@ -180,7 +182,7 @@ def main(results: Path, seconds: float, quiet: int, disturbed: int) -> None:
     kept = Partial(results / "choices.csv", Choice)
     for name in CASES:
         if all(choice.kernel != name for choice in kept.rows):
-            kept.add(measured(name, seconds, quiet, disturbed))
+            kept.add(measured(name, seconds, trials, quiet, disturbed))
     shown = page(kept.rows)
     (results / "choices.md").write_text(shown, encoding="utf-8")
     click.echo(shown)
