@@ -108,6 +108,8 @@ takes {1e3 * imports[0]:.2f} ms (before: {1e3 * imports[1]:.2f}).
 @click.option("--kernel", "kernels", multiple=True, type=click.Choice(list(KERNELS)), help="only these, and no page is written")
 def main(base: Path, results: Path, rounds: int, kernels: tuple[str, ...]) -> None:
     """Measure how fast schedules become C, beside the version in a folder."""
+    if not (base / "sparsetune" / "__init__.py").is_file():  # or the version at hand would be timed beside itself
+        raise click.UsageError(f"{base} holds no checkout named 'sparsetune'")
     speeds = [measured(kernel, base.resolve(), rounds) for kernel in kernels or KERNELS]
     asked = ["git", "-C", str(base / "sparsetune"), "rev-parse", "--short", "HEAD"]
     run = subprocess.run(asked, capture_output=True, text=True, check=False)

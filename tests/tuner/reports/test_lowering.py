@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from sparsetune.tuner.reports.lowering import KERNELS, Speed, page
+from pathlib import Path
+
+from click.testing import CliRunner
+from sparsetune.tuner.reports.lowering import KERNELS, Speed, main, page
 from sparsetune.tuner.reports.lowering_probe import measure
 
 
@@ -21,3 +24,9 @@ def test_page_has_gains() -> None:
     assert "| SpMV | 7 | 200.0 | 100.0 | 2.00 | 50 | 200 | 4.00 |" in shown
     assert "Geometric means: 1.41 for the first kernel, 2.00 for further schedules." in shown
     assert "takes 0.20 ms (before: 0.10)." in shown
+
+
+def test_a_folder_without_a_checkout_is_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["--base", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "holds no checkout named 'sparsetune'" in " ".join(done.output.split())
