@@ -1,7 +1,7 @@
 """``lookup`` as calls ask for it: what was asked before in this process, or in another one, is not looked for again.
 
 A warm lookup, the same operands again while the database has not changed, costs microseconds; the first one in a process, where another
-process has asked the same, milliseconds (``answers``). Otherwise ``lookup_in`` is imported, which finds out. Little is imported here.
+process has asked the same, milliseconds (``answers``). Otherwise ``lookup`` is imported, which finds out. Little is imported here.
 """
 
 from __future__ import annotations
