@@ -231,7 +231,7 @@ class _Batches:
             Declare(self.past, Binary("min", _plus(self.first, a_block), loop.high, I64)),
             Declare(self.rows, _minus(self.past, self.first)),
             *self._ends(),
-            If(self._are_empty(), self._rows(self._changed(lambda _: Steps(()))), filled),
+            If(self._are_empty(), self._rows(self._with_sums([Steps(())] * len(self.sums))), filled),
         ))  # fmt: skip
         length = Const(self.room_length + ROWS, I64)
         kinds = [found.step.variable.type for found in self.sums]

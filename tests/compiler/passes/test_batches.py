@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_runs import COMPILERS, function, run_both, run_compiled, vectorized
@@ -53,6 +54,7 @@ from sparsetune.compiler.passes.batches import (
     batch_short_sums,
 )
 from sparsetune.compiler.passes.manager import Setting, VectorUnit
+from sparsetune.compiler.pipeline import compile_kernel
 
 ROW, P, J, N = Var("i", I64), Var("p", I64), Var("j", I64), Var("n", I64)
 ZERO, ONE = Const(0, I64), Const(1, I64)
@@ -337,3 +339,14 @@ def test_blocks_without_entries_read_nothing_but_where_they_end() -> None:
     np.testing.assert_array_equal(y, expected)
     filled = run_both(kernel, [pos[4 * ROWS :], crd, a, x, np.zeros(2 * ROWS)], [2 * ROWS])
     assert outcome.counts.loads - filled.counts.loads == 2 * 4
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_blocks_without_entries_have_all_else_that_their_rows_add(threads: int) -> None:
+    """Of an empty block the sums over its entries are left out, and no other loop of its rows."""
+    rng = np.random.default_rng(2)
+    a = sp.random_array((5 * ROWS, 90), density=0.05, format="lil", rng=rng)
+    a[ROWS : 3 * ROWS] = 0
+    a, x, d, z = a.tocsr(), rng.random(90), rng.random((5 * ROWS, 6)), rng.random(6)
+    kernel = compile_kernel("y(i) = A(i,j) * x(j) + D(i,k) * z(k)", {"A": "csr"})
+    np.testing.assert_allclose(kernel.bind(A=a, x=x, D=d, z=z, threads=threads)(), a @ x + d @ z)
