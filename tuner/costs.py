@@ -12,10 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where, said_of
-from ..compiler.levels.affine import Resolving, Subsection
 from ..compiler.native.machine import this_machine
-from ..compiler.notation.nodes import Access, Add, Expr, Mul, accesses, walk
-from ..compiler.schedule.addresses import Address, at, enclosing_loops, everywhere, frames
+from ..compiler.notation.nodes import Access, Expr, Mul, accesses
+from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.space.decorations import shares_pattern
 from ..compiler.space.forests.transposed import CONVERSION
 from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
@@ -25,8 +24,9 @@ from ..compiler.space.program_costs import operation_count
 from ..compiler.space.situation import Situation
 from ..compiler.views import View
 from .constants import machine_constants
-from .iterations import Iterations
+from .passes import Passes
 from .problem import Problem
+from .stepping import Stepping
 
 _VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _TOGETHER = 0.75  # of a load along consecutive values in a loop whose other accesses are apart: it is still one of a vector
@@ -36,13 +36,6 @@ _STRAIGHT_VECTORS = 1  # of an innermost loop that is code without a branch
 _REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``work.NEAR``, ``FAR``)
 _HELD_REGISTERS = 16  # that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
-_SUBSECTION = 12.0  # operations that finding where a subsection begins costs
-_HALVING = 20.0  # operations that each halving of a row that is not foreseen costs, for the begin of a subsection and its end
-_LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
-_LINE_BYTES = 64
-_MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
-_STREAMED = 2.0**18  # elements of a filter whose rows come from caches beyond the second level as soon as they are needed
-_MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
 _CLEARED = 1.0  # operations that clearing an element of an array costs which the first level of cache holds
 _UNORDERED = 60.0  # operations that an entry of a sparse result costs which is not written in the order in which it is stored
 
@@ -84,18 +77,13 @@ def _start_operations() -> float:
     return constants.start / constants.operation
 
 
-class _Costs(Iterations):
+class _Costs(Passes, Stepping):
     """Costs of one program on the operands of a problem."""
 
     def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
         super().__init__(problem, program, sources)
         self._elements = {space.name: self._size(space.indices) for space in program.workspaces}
         self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
-        views = [access for _, leaf in self._leaves for access in accesses(leaf.value) if self._is_stored_view(access)]
-        self._seen = {index for access in views for index in access.indices}  # which no loop goes through in vectors
-
-    def _is_stored_view(self, access: Access) -> bool:
-        return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
 
     def total(self) -> float:
         done = sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves)
@@ -123,7 +111,7 @@ class _Costs(Iterations):
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = self._start(loops, leaf) if started else 0.0
-        again = self._passed_again(address, leaf, loops, iterations)
+        again = self.passed_again(address, leaf)
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
     def _read(self, access: Access, innermost: set[str], apart: bool) -> float:
@@ -154,118 +142,6 @@ class _Costs(Iterations):
         if not self._seen.isdisjoint(self._graph.originals(loop)):
             return False  # subsections are stepped through
         return length is not None and length * self._problem.dtype.itemsize <= _STRAIGHT_VECTORS * this_machine().vector_bytes
-
-    def _passed_again(self, address: Address, leaf: Assign, loops: Sequence[str], iterations: float) -> float:
-        """Return what it costs that loops pass over the result, stored operands and filters more than once, where these leave the near
-        cache before they are needed again: lines that come again, by how far away they are."""
-        total = 0.0
-        for access in (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read) or self._is_filter(read))):
-            own = self._along(access)
-            elements = self._far_elements(access, own)
-            if elements <= FAR_ELEMENTS:
-                continue
-            repeating = [place for place, loop in enumerate(loops) if own.isdisjoint(self._graph.originals(loop))]
-            for_each = {place: self._everywhere(self._originals([loops[place]])) for place in repeating}
-            whole = self._everywhere(own)
-            inside = {place: elements * self._everywhere(own & self._originals(loops[place + 1 :])) / whole for place in repeating}
-            passed = [place for place in repeating if inside[place] > FAR_ELEMENTS and for_each[place] > 1]
-            if passed:
-                passes, touched = math.prod(for_each[place] for place in passed), iterations / math.prod(for_each.values())
-                line = _LINE[elements > _MEMORY_ELEMENTS]
-                if self._is_filter(access):
-                    line = _LINE[0] * max(0.0, math.log2(inside[passed[-1]] / _STREAMED))
-                total += (passes - 1.0) * self._lines(elements, touched) * line
-        return total
-
-    def _is_filter(self, access: Access) -> bool:
-        """Whether a read is of a dense operand that windows of a stored one meet, each of them the whole of it."""
-        form = self._formats.get(access.tensor)
-        return form is not None and form.is_dense and not isinstance(form, View) and not self._seen.isdisjoint(access.indices)
-
-    def _along(self, access: Access) -> set[str]:
-        """Return the original indices that lead through an array: of a compound subscript the one that goes farthest alone, as the others
-        lead to what is near."""
-        form, indices = self._formats.get(access.tensor), access.indices
-        if isinstance(form, View):
-            own = [[access.subscripts[mode].index for mode, _ in part.terms] for part in form.subscripts]
-            indices = tuple(max(names, key=lambda name: self._problem.extents.get(name, 1)) for names in own if names)
-        return {original for index in indices for original in self._graph.originals(index)}
-
-    def _far_elements(self, access: Access, own: set[str]) -> float:
-        """Return how many elements a dense result or operand, or a stored operand, has; nothing for what else there is."""
-        form = self._formats.get(access.tensor)
-        if self._is_stored(access):
-            return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # coordinates too
-        return self._everywhere(own) if form is not None and form.is_dense else 0.0
-
-    def _lines(self, elements: float, touched: float) -> float:
-        """Return how many lines of caches hold so many of the elements of an array, spread evenly."""
-        per_line = _LINE_BYTES / self._problem.dtype.itemsize
-        return elements / per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** per_line)
-
-    def _entering(self, address: Address, leaf: Assign) -> float:
-        """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
-        views = [access for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View)]
-        total, outside = 0.0, set[str]()
-        for loop in enclosing_loops(self._program.statement, address):
-            found = set(self._graph.originals(loop))
-            entered = [self._sought(access, found) for access in views if found.intersection(access.indices)]
-            if outside and entered:
-                total += self._points(set(outside), address, leaf) * max(entered)
-            outside.update(found)
-        return total / self._threads(address)
-
-    def _sought(self, access: Access, found: set[str]) -> float:
-        """Return what it costs to find where a subsection begins and ends. It is near where a loop outside went from one subsection of the
-        same row to the next; else the row is bisected, and what tells one window from others is not foreseen."""
-        form = said_of(access, self._program.conversions) or self._formats[access.tensor]
-        name = self._sources.get(access.tensor, access.tensor)
-        level = max(place for place, mode in enumerate(form.order) if access.subscripts[mode].index in found)
-        kind, stored, prefixes = form.levels[level], form.stored_level(level), self._prefixes.get(name)
-        if prefixes is None or not isinstance(kind, Resolving) or not kind.steps:
-            return _SUBSECTION
-        outside = (form.levels[place] for place in range(level) if form.stored_level(place) == stored)
-        if any(isinstance(one, Subsection) and not (one.across or one.wraps) for one in outside):
-            return _SUBSECTION
-        window = abs(kind.coefficient) * self._problem.extents[access.subscripts[form.order[level]].index]
-        extent = self._problem.operands[self._problem.viewed.source(name)].shape[form.in_memory.order[stored]]
-        row = prefixes[stored] / max(1.0, prefixes[stored - 1] if stored else 1.0)
-        return _SUBSECTION + _HALVING * math.log2(max(1.0, min(row, extent / max(1, window))))
-
-    def _meetings(self) -> float:
-        """Return what it costs to step through operands that meet in loops: all that they store, whatever they have in common."""
-        total = 0.0
-        for address, node in everywhere(self._program.statement):
-            stored = {access for access in node.reads if access.is_plain and self._is_stored(access)}
-            if not isinstance(node, Forall) or len(stored) < 2:
-                continue
-            outside = self._covered(address)
-            inside = outside.union(self._graph.originals(node.index))
-            lengths = [length for access in stored if (length := self._stepped(access, outside, inside)) is not None]
-            below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
-            if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk(leaf.value)):
-                total += _MEETING * sum(lengths) * self._points(outside, below, leaf) / self._threads(below)
-        return total
-
-    def _threads(self, address: Address) -> int:
-        """Return how many threads share the work of a statement."""
-        around = (frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
-        return next((self._sharers(frame.index) for frame in around if frame.tag.unit == "cpu_thread"), 1)
-
-    def _sharers(self, loop: str) -> int:
-        """Return how many threads find work in a parallel loop."""
-        length = self._graph.constant_extent(loop, self._problem.extents)
-        return self._problem.threads if length is None else max(1, min(self._problem.threads, length))
-
-    def _stepped(self, access: Access, outside: set[str], inside: set[str]) -> float | None:
-        """Return how many entries a loop finds of an operand, which it completes a level of; None where it steps through none."""
-        name = self._sources.get(access.tensor, access.tensor)
-        form = access.stored or said_of(access, self._program.conversions) or self._formats[name]
-        order = [access.subscripts[mode].index for mode in form.order]
-        place = next((place for place, index in enumerate(order) if index not in outside), len(order))
-        if place == len(order) or order[place] not in inside or form.levels[place].full:
-            return None
-        return self._stored(name, access, inside) / max(1.0, self._stored(name, access, outside))
 
     def _clearing(self) -> float:
         """Return what it costs to clear arrays that are summed into, as often as the statement is entered that fills and reads them."""

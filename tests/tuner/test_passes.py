@@ -1,0 +1,76 @@
+"""Lines that come again from caches farther away, by the static model and as a cache of that size would miss them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.schedule.addresses import leaves
+from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space.forests.work import FAR
+from sparsetune.tuner.passes import Passes
+from sparsetune.tuner.problem import Problem, make_problem
+
+ROWS, COLUMNS = 150_000, 8
+"""Of a matrix whose column sums go to a result that is larger than the near caches."""
+
+LINE, PRICE = 8, 3.0
+"""Elements of a line, and operations that one costs which comes again from caches beyond the second level."""
+
+MATRIX = sp.csc_array(sp.random_array((ROWS, COLUMNS), density=0.5, format="csc", rng=np.random.default_rng(1)))
+BY_COLUMNS = "y(i) = A(i,j) * x(j)"
+
+
+def by_columns() -> Problem:
+    return make_problem(BY_COLUMNS, {"A": MATRIX, "x": np.ones(COLUMNS)}, threads=1)
+
+
+def charged(problem: Problem, schedule: str) -> float:
+    """Return the operations that the model has for lines which come again."""
+    found = problem.concretized()
+    program = apply_schedule(found.program, Schedule(schedule), found.formats, problem.constants)
+    passes = Passes(problem, program, found.sources)
+    return sum(passes.passed_again(address, leaf) for address, leaf in leaves(program.statement))
+
+
+def missed_again(touched: Iterable[int]) -> int:
+    """Return how many lines a cache of ``FAR`` elements that forgets the one that was used longest ago must get a second time."""
+    cache, known, missed = OrderedDict[int, None](), set[int](), 0
+    for line in (element // LINE for element in touched):
+        missed += line in known and line not in cache
+        known.add(line)
+        cache[line] = None
+        cache.move_to_end(line)
+        if len(cache) > FAR / LINE:
+            cache.popitem(last=False)
+    return missed
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    ["", "collapse(j, i, f)", "collapse(j, i, f); pos(f, p, A)", "collapse(j, i, f); pos(f, p, A); split(p, p0, p1, 16)"],
+    ids=["nested", "collapsed", "positions", "split positions"],
+)
+def test_collapsed_loops_pass_over_a_result_again(schedule: str) -> None:
+    """However the loops are written they do the same, as their counts say."""
+    kernels = [compile_kernel(BY_COLUMNS, {"A": "csc"}, schedule=text) for text in (schedule, "")]
+    one, other = (kernel.bind(A=MATRIX, x=np.ones(COLUMNS), threads=1).count() for kernel in kernels)
+    assert one["flops"] == other["flops"] == 2 * MATRIX.nnz
+    expected = PRICE * missed_again(MATRIX.indices.tolist())
+    assert expected > 0
+    assert charged(by_columns(), schedule) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("schedule", ["reorder(i, j)", "collapse(i, j, f)", "split(i, i0, i1, 1024); reorder(i0, j, i1)"])
+def test_loops_that_stay_in_a_tile_of_a_result_pass_over_it_once(schedule: str) -> None:
+    dense = np.ones((COLUMNS, ROWS))
+    problem = make_problem("y(i) = B(j,i) * x(j)", {"B": dense, "x": np.ones(COLUMNS)}, threads=1)
+    tile = 1024 if "1024" in schedule else 1
+    touched = (row for start in range(0, ROWS, tile) for _ in range(COLUMNS) for row in range(start, min(start + tile, ROWS)))
+    assert missed_again(touched) == 0
+    assert charged(problem, schedule) == 0

@@ -1,0 +1,106 @@
+"""What it costs that loops pass over an array again after it has left the near caches: its lines come again from those farther away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ..compiler.concrete.nodes import Assign, Program
+from ..compiler.frozen import frozen
+from ..compiler.notation.nodes import Access, accesses
+from ..compiler.schedule.addresses import Address, enclosing_loops
+from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
+from ..compiler.views import View
+from .iterations import Iterations
+from .problem import Problem
+
+_LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
+_LINE_BYTES = 64
+_MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
+_STREAMED = 2.0**18  # elements of a filter whose rows come from caches beyond the second level as soon as they are needed
+
+
+@frozen
+class _Step:
+    """An original index that a loop goes through, and how many of its values before the loop around it goes on."""
+
+    index: str
+    length: float
+
+
+class Passes(Iterations):
+    """How often the loops of one program pass over arrays; see ``Iterations`` for its arguments."""
+
+    def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
+        super().__init__(problem, program, sources)
+        views = [access for _, leaf in self._leaves for access in accesses(leaf.value) if self._is_stored_view(access)]
+        self._seen = {index for access in views for index in access.indices}  # which no loop goes through in vectors
+
+    def _is_stored_view(self, access: Access) -> bool:
+        return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
+
+    def passed_again(self, address: Address, leaf: Assign) -> float:
+        """Return what it costs that loops pass over the result, stored operands and filters more than once, where these leave the near
+        cache before they are needed again: lines that come again, by how far away they are."""
+        loops = enclosing_loops(self._program.statement, address)
+        iterations, steps = self._points(self._covered(address), address, leaf), self._steps(loops)
+        arrays = (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read) or self._is_filter(read)))
+        return sum(self._passed_over_again(access, steps, iterations) for access in arrays)
+
+    def _passed_over_again(self, access: Access, steps: Sequence[_Step], iterations: float) -> float:
+        own = self._along(access)
+        elements = self._far_elements(access, own)
+        if elements <= FAR_ELEMENTS:
+            return 0.0
+        density = elements / self._everywhere(own)
+        repeating = [place for place, step in enumerate(steps) if step.index not in own]
+        inside = {place: density * math.prod(step.length for step in steps[place:] if step.index in own) for place in repeating}
+        passed = [place for place in repeating if inside[place] > FAR_ELEMENTS and steps[place].length > 1]
+        if not passed:
+            return 0.0
+        passes = math.prod(steps[place].length for place in passed)
+        touched = iterations / math.prod(steps[place].length for place in repeating)
+        line = _LINE[elements > _MEMORY_ELEMENTS]
+        if self._is_filter(access):
+            line = _LINE[0] * max(0.0, math.log2(inside[passed[-1]] / _STREAMED))
+        return (passes - 1.0) * self._lines(elements, touched) * line
+
+    def _steps(self, loops: Sequence[str]) -> list[_Step]:
+        """Return the original indices that loops go through, outermost first: a collapsed loop goes through the inner index once for each
+        value of the outer one, and loops that one was split into share its length."""
+        left = {name: max(1.0, float(self._problem.extents.get(name, 1))) for name in self._originals(loops)}
+        steps = list[_Step]()
+        for place in reversed(range(len(loops))):
+            around = self._originals(loops[:place])
+            length = self._graph.constant_extent(loops[place], self._problem.extents)
+            room = math.inf if length is None else max(1.0, float(length))
+            for name in reversed(self._graph.originals(loops[place])):
+                steps.append(_Step(name, min(room, left[name]) if name in around else left[name]))
+                left[name], room = left[name] / steps[-1].length, max(1.0, room / steps[-1].length)
+        return steps[::-1]
+
+    def _is_filter(self, access: Access) -> bool:
+        """Whether a read is of a dense operand that windows of a stored one meet, each of them the whole of it."""
+        form = self._formats.get(access.tensor)
+        return form is not None and form.is_dense and not isinstance(form, View) and not self._seen.isdisjoint(access.indices)
+
+    def _along(self, access: Access) -> set[str]:
+        """Return the original indices that lead through an array: of a compound subscript the one that goes farthest alone, as the others
+        lead to what is near."""
+        form, indices = self._formats.get(access.tensor), access.indices
+        if isinstance(form, View):
+            own = [[access.subscripts[mode].index for mode, _ in part.terms] for part in form.subscripts]
+            indices = tuple(max(names, key=lambda name: self._problem.extents.get(name, 1)) for names in own if names)
+        return {original for index in indices for original in self._graph.originals(index)}
+
+    def _far_elements(self, access: Access, own: set[str]) -> float:
+        """Return how many elements a dense result or operand, or a stored operand, has; nothing for what else there is."""
+        form = self._formats.get(access.tensor)
+        if self._is_stored(access):
+            return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # coordinates too
+        return self._everywhere(own) if form is not None and form.is_dense else 0.0
+
+    def _lines(self, elements: float, touched: float) -> float:
+        """Return how many lines of caches hold so many of the elements of an array, spread evenly."""
+        per_line = _LINE_BYTES / self._problem.dtype.itemsize
+        return elements / per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** per_line)

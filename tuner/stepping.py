@@ -1,0 +1,84 @@
+"""What it costs to find what stored operands hold: where a subsection of one begins and ends, and what several that meet have in common."""
+
+from __future__ import annotations
+
+import math
+
+from ..compiler.concrete.nodes import Assign, Forall, said_of
+from ..compiler.levels.affine import Resolving, Subsection
+from ..compiler.notation.nodes import Access, Add, accesses, walk
+from ..compiler.schedule.addresses import Address, enclosing_loops, everywhere, frames
+from ..compiler.views import View
+from .iterations import Iterations
+
+_SUBSECTION = 12.0  # operations that finding where a subsection begins costs
+_HALVING = 20.0  # operations that each halving of a row that is not foreseen costs, for the begin of a subsection and its end
+_MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
+
+
+class Stepping(Iterations):
+    """How the loops of one program step through stored operands; see ``Iterations`` for its arguments."""
+
+    def _entering(self, address: Address, leaf: Assign) -> float:
+        """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
+        views = [access for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View)]
+        total, outside = 0.0, set[str]()
+        for loop in enclosing_loops(self._program.statement, address):
+            found = set(self._graph.originals(loop))
+            entered = [self._sought(access, found) for access in views if found.intersection(access.indices)]
+            if outside and entered:
+                total += self._points(set(outside), address, leaf) * max(entered)
+            outside.update(found)
+        return total / self._threads(address)
+
+    def _sought(self, access: Access, found: set[str]) -> float:
+        """Return what it costs to find where a subsection begins and ends. It is near where a loop outside went from one subsection of the
+        same row to the next; else the row is bisected, and what tells one window from others is not foreseen."""
+        form = said_of(access, self._program.conversions) or self._formats[access.tensor]
+        name = self._sources.get(access.tensor, access.tensor)
+        level = max(place for place, mode in enumerate(form.order) if access.subscripts[mode].index in found)
+        kind, stored, prefixes = form.levels[level], form.stored_level(level), self._prefixes.get(name)
+        if prefixes is None or not isinstance(kind, Resolving) or not kind.steps:
+            return _SUBSECTION
+        outside = (form.levels[place] for place in range(level) if form.stored_level(place) == stored)
+        if any(isinstance(one, Subsection) and not (one.across or one.wraps) for one in outside):
+            return _SUBSECTION
+        window = abs(kind.coefficient) * self._problem.extents[access.subscripts[form.order[level]].index]
+        extent = self._problem.operands[self._problem.viewed.source(name)].shape[form.in_memory.order[stored]]
+        row = prefixes[stored] / max(1.0, prefixes[stored - 1] if stored else 1.0)
+        return _SUBSECTION + _HALVING * math.log2(max(1.0, min(row, extent / max(1, window))))
+
+    def _meetings(self) -> float:
+        """Return what it costs to step through operands that meet in loops: all that they store, whatever they have in common."""
+        total = 0.0
+        for address, node in everywhere(self._program.statement):
+            stored = {access for access in node.reads if access.is_plain and self._is_stored(access)}
+            if not isinstance(node, Forall) or len(stored) < 2:
+                continue
+            outside = self._covered(address)
+            inside = outside.union(self._graph.originals(node.index))
+            lengths = [length for access in stored if (length := self._stepped(access, outside, inside)) is not None]
+            below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
+            if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk(leaf.value)):
+                total += _MEETING * sum(lengths) * self._points(outside, below, leaf) / self._threads(below)
+        return total
+
+    def _threads(self, address: Address) -> int:
+        """Return how many threads share the work of a statement."""
+        around = (frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
+        return next((self._sharers(frame.index) for frame in around if frame.tag.unit == "cpu_thread"), 1)
+
+    def _sharers(self, loop: str) -> int:
+        """Return how many threads find work in a parallel loop."""
+        length = self._graph.constant_extent(loop, self._problem.extents)
+        return self._problem.threads if length is None else max(1, min(self._problem.threads, length))
+
+    def _stepped(self, access: Access, outside: set[str], inside: set[str]) -> float | None:
+        """Return how many entries a loop finds of an operand, which it completes a level of; None where it steps through none."""
+        name = self._sources.get(access.tensor, access.tensor)
+        form = access.stored or said_of(access, self._program.conversions) or self._formats[name]
+        order = [access.subscripts[mode].index for mode in form.order]
+        place = next((place for place, index in enumerate(order) if index not in outside), len(order))
+        if place == len(order) or order[place] not in inside or form.levels[place].full:
+            return None
+        return self._stored(name, access, inside) / max(1.0, self._stored(name, access, outside))
