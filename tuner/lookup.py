@@ -45,7 +45,7 @@ from .match import Match
 from .model import CHOICE_SECONDS, model_choice
 from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
-from .shares import static_excess
+from .shares import USUAL_CHUNK, dynamic_excess, static_excess
 from .shipped import shipped_decisions
 
 SIMILAR_BOUND = 2.0
@@ -338,7 +338,8 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     sizes share one.
     """
     stored = (operand for operand in problem.operands.values() if not operand.format.is_dense)
-    shares = tuple(round(4 * math.log2(static_excess(operand, problem.threads))) for operand in stored)
+    excesses = ((static_excess(one, problem.threads), dynamic_excess(one, USUAL_CHUNK, problem.threads)) for one in stored)
+    shares = tuple(round(4 * math.log2(excess)) for both in excesses for excess in both)
     key = (problem.workload.key, problem.limits, shares, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
         deadline = Deadline(CHOICE_SECONDS)

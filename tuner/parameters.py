@@ -28,7 +28,7 @@ from .gathers import scattered_share
 from .legality import applied
 from .problem import Problem
 from .row_ends import ends_are_foreseen
-from .shares import chunks, largest_chunk, static_excess
+from .shares import chunks, dynamic_excess, largest_chunk, static_excess
 
 CHUNKING = "chunking"
 """The hole of how a parallel loop is shared out."""
@@ -143,8 +143,8 @@ def _times(choice: Any, tensor: Tensor, threads: int, seconds: float) -> float |
         case ("static", None):
             return static_excess(tensor, threads)
         case ("dynamic", int(chunk)):
-            waiting = largest_chunk(tensor, chunk) * threads / 2  # for who took the largest one last
-            return _ELSEWHERE + waiting + chunks(tensor, chunk) * machine_constants().chunk / threads / max(seconds, 1e-9)
+            taking = chunks(tensor, chunk) * machine_constants().chunk / threads / max(seconds, 1e-9)
+            return _ELSEWHERE * dynamic_excess(tensor, chunk, threads) + taking
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.parameters import largest_share
 from sparsetune.tuner.problem import Problem, make_problem
-from sparsetune.tuner.shares import ITERATION, chunks, largest_chunk, static_excess
+from sparsetune.tuner.shares import ITERATION, chunks, dynamic_excess, largest_chunk, static_excess
 
 RNG = np.random.default_rng(5)
 
@@ -51,6 +52,34 @@ def test_shares_count_entries_and_iterations() -> None:
     assert largest_chunk(deep, 1) == pytest.approx((3 + ITERATION) / (4 + 2 * ITERATION))
     empty = tensor((np.empty((2, 0), dtype=np.int64), np.empty(0)), "csr", (0, 4))
     assert (static_excess(empty, 2), chunks(empty, 64), scattered_share(empty, 1, 2)) == (1.0, 1, 0.0)
+
+
+def in_turn(lengths: list[int], chunk: int, threads: int) -> float:
+    """What the last thread takes over the mean where each gets the next chunk when it has done one, chunk by chunk."""
+    work = [sum(length + ITERATION for length in lengths[begin : begin + chunk]) for begin in range(0, len(lengths), chunk)]
+    ready = [0.0] * threads
+    for one in work:
+        heapq.heappush(ready, heapq.heappop(ready) + one)
+    return max(ready) * threads / sum(work)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("chunk", [1, 7, 64])
+@pytest.mark.parametrize("order", ["mixed", "falling", "rising"])
+def test_chunks_in_turn_take_no_longer_than_foreseen(threads: int, chunk: int, order: str) -> None:
+    """Where the longest rows come first that is what they take; where they come last it is the most."""
+    lengths = np.random.default_rng(7).zipf(1.7, 3000).clip(1, 4000)
+    lengths = lengths if order == "mixed" else np.sort(lengths)[:: -1 if order == "falling" else 1]
+    found, simulated = dynamic_excess(with_rows(lengths.tolist()), chunk, threads), in_turn(lengths.tolist(), chunk, threads)
+    assert simulated <= found * (1 + 1e-9)
+    assert order != "falling" or found == pytest.approx(simulated, rel=0.01)
+
+
+@pytest.mark.parametrize(("first", "chosen"), [(True, "dynamic"), (False, "static")])
+def test_a_few_long_rows_are_taken_in_turn_where_they_come_first(first: bool, chosen: str) -> None:
+    """Those of an arrow, which are done beside all others; at the end nothing is left to do beside them."""
+    lengths = [40_000] * 3 + [4] * 60_000
+    assert chosen in str(model_choice(spmm(with_rows(lengths if first else lengths[::-1]), threads=2)))
 
 
 def test_what_is_gathered_at_random_is_scattered_and_what_runs_along_is_not() -> None:
