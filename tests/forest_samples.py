@@ -29,6 +29,30 @@ SPTTN = {
 }
 """Kernels of Kanakagiri and Solomonik and of Dias et al.; T is sparse, S has its pattern."""
 
+SPARSEAUTO = {
+    "SpMMH-GEMM": "A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)",
+    "SpMM-GEMM": "A(i,l) = T(i,j) * C(j,k) * D(k,l)",
+    "SpTTM-TTM": "A(i,l,m) = T(i,j,k) * C(j,l) * D(k,m)",
+    "SpTTM-SpTTM": "S(i,j,m) = T(i,j,k) * C(k,l) * D(l,m)",
+    "SDDMM-SpMM": SPTTN["SDDMM-SpMM"],
+    "MTTKRP-GEMM": "A(i,m) = T(i,k,l) * C(l,j) * D(k,j) * E(j,m)",
+    "SDDMM-SpMM-GEMM": "A(i,m) = T(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)",
+    "SpTTM-TTM-TTM": SPTTN["SpTTM-TTM-TTM"],
+}
+"""Table 2 of SparseAuto."""
+
+LEFT = {
+    "SpMMH-GEMM": ((2, 1), (2, 1)),
+    "SpMM-GEMM": ((2, 1), (2, 1)),
+    "SpTTM-TTM": ((3, 1), (3, 1)),
+    "SpTTM-SpTTM": ((3, 1), (3, 1)),
+    "SDDMM-SpMM": ((2, 2), (2, 2)),
+    "MTTKRP-GEMM": ((7, 3), (4, 2)),
+    "SDDMM-SpMM-GEMM": ((50, 15), (16, 8)),
+    "SpTTM-TTM-TTM": ((36, 7), (20, 5)),
+}
+"""Schedules (buckets) after the depth poset and after SMT. The first three are those of Table 3."""
+
 TTTC6 = "Z(e,n) = T(i,j,k,l,m,n) * A(i,a) * B(a,j,b) * C(b,k,c) * D(c,l,d) * E(d,m,e)"
 
 EXTENTS = {name: 3 + place % 4 for place, name in enumerate("ijklmnrstabcde")}

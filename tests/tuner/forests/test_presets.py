@@ -10,7 +10,7 @@ from time import process_time
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from forest_samples import SPTTN, operands, sparse_formats, wrong
+from forest_samples import LEFT, SPARSEAUTO, SPTTN, operands, sparse_formats, wrong
 from sparsetune.compiler.errors import ExpressionError, TuningError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.parser import parse
@@ -22,30 +22,6 @@ from sparsetune.tuner.commands.explain import command
 from sparsetune.tuner.explore import explore
 from sparsetune.tuner.forests.exploration import ForestExploration
 from sparsetune.tuner.forests.pipelines import SPARSEAUTO as RULES
-
-SPARSEAUTO = {
-    "SpMMH-GEMM": "A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)",
-    "SpMM-GEMM": "A(i,l) = T(i,j) * C(j,k) * D(k,l)",
-    "SpTTM-TTM": "A(i,l,m) = T(i,j,k) * C(j,l) * D(k,m)",
-    "SpTTM-SpTTM": "S(i,j,m) = T(i,j,k) * C(k,l) * D(l,m)",
-    "SDDMM-SpMM": SPTTN["SDDMM-SpMM"],
-    "MTTKRP-GEMM": "A(i,m) = T(i,k,l) * C(l,j) * D(k,j) * E(j,m)",
-    "SDDMM-SpMM-GEMM": "A(i,m) = T(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)",
-    "SpTTM-TTM-TTM": SPTTN["SpTTM-TTM-TTM"],
-}
-"""Table 2 of SparseAuto."""
-
-LEFT = {
-    "SpMMH-GEMM": ((2, 1), (2, 1)),
-    "SpMM-GEMM": ((2, 1), (2, 1)),
-    "SpTTM-TTM": ((3, 1), (3, 1)),
-    "SpTTM-SpTTM": ((3, 1), (3, 1)),
-    "SDDMM-SpMM": ((2, 2), (2, 2)),
-    "MTTKRP-GEMM": ((7, 3), (4, 2)),
-    "SDDMM-SpMM-GEMM": ((50, 15), (16, 8)),
-    "SpTTM-TTM-TTM": ((36, 7), (20, 5)),
-}
-"""Schedules (buckets) after the depth poset and after SMT. The first three are those of Table 3."""
 
 
 def explored(text: str, preset: str, **options: object) -> ForestExploration:
