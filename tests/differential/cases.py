@@ -16,7 +16,8 @@ from sparsetune.compiler.storage import aligned
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.tensor import Tensor
 
-from .expressions import INDICES, Expressions, Leaf, Style, Tree, denominators, has_sum, leaves, show, show_leaf
+from .blocks import SHARE, row_coordinates, row_extent, row_format
+from .expressions import INDICES, ROW, Expressions, Leaf, Style, Tree, denominators, has_sum, leaves, show, show_leaf
 from .formats import one_coordinate_levels, pads, random_format, storable, stored
 from .patterns import random_coordinates, random_extent, random_values
 
@@ -25,7 +26,7 @@ DTYPES = ("float32", "int64", "int32", "int8", "uint16", "bool")
 POSITIVE = ("max", "*")
 """A semiring of positive values: its fill value -inf is no zero of a product with another."""
 LARGEST = 2**18
-"""More components than this the dense oracle does not hold."""
+"""More components or coordinates than this the dense oracle does not visit."""
 
 
 @dataclass(frozen=True)
@@ -128,16 +129,13 @@ def random_case(seed: int) -> Case:
     rng = Random(seed)
     semiring = rng.choice(SEMIRINGS) if rng.random() < 0.1 else ("+", "*")
     kinds = _dtypes(rng, semiring)
-    large = rng.random() < 0.01
-    pool = INDICES[: rng.choices((1, 2, 3, 4, 5, 6), (8, 27, 33, 20, 9, 3) if not large else (1, 2, 0, 0, 0, 0))[0]]
-    tree = Expressions(rng, _style(kinds, semiring), pool).tree(rng.choices((1, 2, 3, 4, 5), (18, 32, 27, 17, 6))[0])
-    target = Leaf("A", tuple(rng.sample(pool, rng.randint(0, min(4, len(pool))))))
+    draw = rng.random()
+    large, rows = draw < 0.01, 0.01 <= draw < 0.01 + SHARE
+    tree, target = _expression(rng, _style(kinds, semiring), large, rows)
     accumulates = rng.random() < 0.1
     text = f"{show_leaf(target)} {'+=' if accumulates else '='} {show(tree, rng)}"
-    extents = _extents(rng, tree, target, large)
-    if large and max(_size(leaf, extents) for leaf in (target, *leaves(tree))) > LARGEST:
-        extents = _extents(rng, tree, target, large=False)
-    form = random_format(rng, len(target.indices)) if rng.random() < 0.75 else dense_format(len(target.indices))
+    extents = _extents(rng, tree, target, large, rows)
+    form = _format(rng, len(target.indices), rows) if rng.random() < 0.75 else dense_format(len(target.indices))
     if accumulates:
         form = _possible(form, tuple(extents[index] for index in target.indices))
         form = _compressed(form) if semiring == POSITIVE and pads(form) else form
@@ -146,7 +144,7 @@ def random_case(seed: int) -> Case:
         orders[target.tensor] = target
     dtypes = {name: np.dtype(rng.choice(kinds)) for name in orders}
     dtype = np.result_type(*dtypes.values())
-    manner = _manner(rng, tree, dtype, semiring)
+    manner = _manner(rng, tree, dtype, semiring, rows)
     fill = fill_of(semiring, dtype)
     operands = {
         name: _operand(rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill, manner)
@@ -162,21 +160,22 @@ def random_case(seed: int) -> Case:
 
 @dataclass(frozen=True)
 class Manner:
-    """How the values of a case are drawn: see ``random_values``; ``divisors`` are to be dense and positive."""
+    """How the operands of a case are drawn: values see ``random_values``; ``divisors`` are to be dense and positive; with many ``rows``."""
 
+    rows: bool
     divisors: frozenset[str]
     positive: bool
     exact: bool
     special: bool
 
 
-def _manner(rng: Random, tree: Tree, dtype: np.dtype[Any], semiring: tuple[str, str]) -> Manner:
+def _manner(rng: Random, tree: Tree, dtype: np.dtype[Any], semiring: tuple[str, str], rows: bool) -> Manner:
     """Choose whether values may be infinite: not where sums are multiplied, since the definition leaves open what comes first."""
     finite = dtype.kind != "f" or semiring != ("+", "*") or has_sum(tree, below_product=True)
     below = frozenset(leaf.tensor for leaf in denominators(tree))
     infinite = not finite and rng.random() < 0.4
     special = infinite and rng.random() < 0.15
-    return Manner(frozenset() if infinite else below, semiring == POSITIVE, infinite and bool(special or below), special)
+    return Manner(rows, frozenset() if infinite else below, semiring == POSITIVE, infinite and bool(special or below), special)
 
 
 def fill_of(semiring: tuple[str, str], dtype: np.dtype[Any]) -> Any:
@@ -211,13 +210,31 @@ def _style(kinds: tuple[str, ...], semiring: tuple[str, str]) -> Style:
     return Style("bool" not in kinds and ring, floats and ring, floats, "bool" not in kinds)
 
 
-def _extents(rng: Random, tree: Tree, target: Leaf, large: bool) -> dict[str, int]:
-    """Return random extents."""
-    count = len({index for leaf in (target, *leaves(tree)) for index in leaf.indices})
-    return drawn_extents((target, *leaves(tree)), lambda: random_extent(rng, count, large=large))
+def _expression(rng: Random, style: Style, large: bool, rows: bool) -> tuple[Tree, Leaf]:
+    """Draw what is computed, and where to: with many rows mostly sums over each of them."""
+    weights = (1, 4, 4, 1) if rows else (1, 2) if large else (8, 27, 33, 20, 9, 3)
+    pool = INDICES[: rng.choices(range(1, len(weights) + 1), weights)[0]]
+    expressions = Expressions(rng, style, pool)
+    if rows and rng.random() < 0.6:
+        return expressions.row_sums(rng.randint(1, 3)), Leaf("A", (ROW,))
+    tree = expressions.tree(rng.choices((1, 2, 3, 4, 5), (18, 32, 27, 17, 6))[0])
+    return tree, Leaf("A", tuple(rng.sample(pool, rng.randint(0, min(4, len(pool))))))
 
 
-def drawn_extents(accesses: Iterable[Leaf], draw: Callable[[], int]) -> dict[str, int]:
+def _extents(rng: Random, tree: Tree, target: Leaf, large: bool, rows: bool) -> dict[str, int]:
+    """Return random extents, large ones if neither a tensor nor all coordinates together are too many then."""
+    accesses = (target, *leaves(tree))
+    count = len({index for leaf in accesses for index in leaf.indices})
+
+    def draw(index: str) -> int:
+        return row_extent(rng, index) if rows else random_extent(rng, count, large=large)
+
+    extents = drawn_extents(accesses, draw)
+    most = max(math.prod(extents.values()), *(_size(leaf, extents) for leaf in accesses))
+    return extents if most <= LARGEST else drawn_extents(accesses, lambda _: random_extent(rng, count))
+
+
+def drawn_extents(accesses: Iterable[Leaf], draw: Callable[[str], int]) -> dict[str, int]:
     """Return an extent for every index; indices that stand in one mode of one tensor in two accesses have the same."""
     accesses = tuple(accesses)
     leader = {index: index for leaf in accesses for index in leaf.indices}
@@ -231,13 +248,17 @@ def drawn_extents(accesses: Iterable[Leaf], draw: Callable[[], int]) -> dict[str
     for leaf in accesses:
         for left, right in zip(first.setdefault(leaf.tensor, leaf).indices, leaf.indices, strict=True):
             leader[find(left)] = find(right)
-    drawn = {index: draw() for index in leader}
+    drawn = {index: draw(index) for index in leader}
     return {index: drawn[find(index)] for index in leader}
 
 
 def _size(leaf: Leaf, extents: dict[str, int]) -> int:
     """Return how many components the tensor of an access has."""
     return math.prod(extents[index] for index in leaf.indices)
+
+
+def _format(rng: Random, order: int, rows: bool) -> Format:
+    return row_format(order) if rows and rng.random() < 0.6 else random_format(rng, order)
 
 
 def _possible(form: Format, shape: tuple[int, ...]) -> Format:
@@ -260,9 +281,10 @@ def _operand(
         chosen = Format(("dense",) * len(shape), form.order if form is not None else None)
         places = list(np.ndindex(shape))
     else:
-        chosen = _possible(random_format(rng, len(shape)), shape) if form is None else form
+        chosen = _possible(_format(rng, len(shape), manner.rows), shape) if form is None else form
         if manner.positive and pads(chosen):  # the fill value -inf is no zero of *: stored, it would give inf with another one
             chosen = _compressed(chosen)
-        places = storable(random_coordinates(rng, shape), chosen) if shape else [()]
+        drawn = row_coordinates if manner.rows else random_coordinates
+        places = storable(drawn(rng, shape), chosen) if shape else [()]
     values = random_values(rng, len(places), dtype, positive=manner.positive or divisor, exact=manner.exact, special=manner.special)
     return Operand(shape, chosen, tuple(places), values, dtype.type(fill))

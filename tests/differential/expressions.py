@@ -8,6 +8,8 @@ from random import Random
 from typing import TypeAlias
 
 INDICES = ("i", "j", "k", "l", "m", "n")
+ROW = INDICES[0]
+"""The index of rows, where a case has many of them."""
 SUM, PRODUCT, ATOM = 1, 2, 3
 
 
@@ -157,6 +159,24 @@ class Expressions:
             made = Sum(left, right, style.negation and not below_line and draw < 0.7)
         return Minus(made) if style.negation and not below_line and rng.random() < 0.04 else made
 
+    def row_sums(self, count: int) -> Tree:
+        """Return a sum with ``count`` terms, most of them sums over a row each: ``B(i,j) * C(j)``."""
+        made = self._row_sum()
+        for _ in range(count - 1):
+            made = Sum(made, self._row_sum(), self.style.negation and self.rng.random() < 0.3)
+        return made
+
+    def _row_sum(self) -> Tree:
+        rng = self.rng
+        inner = rng.choice(self.pool[1:] or self.pool)
+        matrix = self._named((ROW, inner))
+        draw = rng.random()
+        if draw < 0.1:
+            return self._named((ROW,))
+        if draw < 0.2:
+            return matrix
+        return Product(matrix, self._named((inner,) if draw < 0.9 else (inner, rng.choice(self.pool))))
+
     def _denominator(self, count: int) -> Tree:
         tree = self.tree(count, below_line=True)
         return Sum(Constant(2), Product(tree, tree)) if self.rng.random() < 0.3 else tree
@@ -188,9 +208,13 @@ class Expressions:
             tensor = rng.choice(known)
             return Leaf(tensor, self._chosen(self.orders[tensor]))
         order = min(rng.choices((0, 1, 2, 3, 4, 5, 6), (60, 220, 460, 190, 50, 10, 10))[0], len(self.pool) + 1)
+        return self._named(self._chosen(order))
+
+    def _named(self, indices: tuple[str, ...]) -> Leaf:
+        """Return an access of a new tensor."""
         tensor = "BCDEFGHPQRS"[len(self.orders)]
-        self.orders[tensor] = order
-        return Leaf(tensor, self._chosen(order))
+        self.orders[tensor] = len(indices)
+        return Leaf(tensor, indices)
 
     def _chosen(self, order: int) -> tuple[str, ...]:
         if order <= len(self.pool) and self.rng.random() < 0.88:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from .blocks import FEWEST
 from .cases import Case, random_case
 from .compare import unstorable
 from .drawer import Drawn
+from .expressions import ROW
 from .formats import one_coordinate_levels
 from .oracle import expected
 
@@ -66,6 +68,7 @@ def _manners(case: Case) -> list[str]:
     odd = {
         "accumulated into": case.accumulates,
         "with an empty extent": 0 in case.shape,
+        f"with {FEWEST} and more rows": case.extents.get(ROW, 0) >= FEWEST,
         "with 64-bit indices from a lowered limit": case.index_limit < 2**31 - 1,
         "with an index on the left only": bool(case.given),
         "of operands of several dtypes": len({operand.values.dtype for operand in case.operands.values()}) > 1,

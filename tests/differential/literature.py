@@ -51,7 +51,7 @@ def case_of(entry: Named) -> Case:
     accesses = {leaf.tensor: leaf for leaf in (*leaves(tree), *([target] if accumulates else []))}
     indices = {index for leaf in (target, *accesses.values()) for index in leaf.indices}
     most = {1: 9, 2: 8, 3: 6, 4: 5, 5: 4, 6: 3}.get(len(indices), 2)
-    extents = drawn_extents((target, *leaves(tree)), lambda: rng.randint(2, most))
+    extents = drawn_extents((target, *leaves(tree)), lambda _: rng.randint(2, most))
     kind = np.dtype("bool" if entry.semiring == ("or", "and") else "float64")
     below = {leaf.tensor for leaf in denominators(tree)}
     forms = {leaf.tensor: _format(entry, leaf) for leaf in (target, *accesses.values())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import tempfile
 import traceback
@@ -26,6 +27,7 @@ from sparsetune.compiler.space.candidates import Candidate, candidates
 from sparsetune.compiler.space.library import LIBRARY
 from sparsetune.compiler.storage.tensor import Tensor
 
+from .blocks import row_lengths
 from .drawer import Drawer, Drawn, drawn
 from .interpreted import interpreted
 from .runner import Failure, built, last_lines
@@ -70,8 +72,14 @@ SHAPES: tuple[Mapping[str, int], ...] = (
     {"i": 4, "j": 3, "k": 0, "l": 0, "m": 3, "r": 0, "n": 2},
     {"i": 17, "j": 6, "k": 6, "l": 2, "m": 4, "r": 4, "n": 2},
 )
+MANY_ROWS: Mapping[str, int] = {"i": 210, "j": 37, "k": 4, "l": 3, "m": 2, "r": 3, "n": 2}
 CONSTANTS = (4, 6, 8)
 PATTERNS = ("scattered", "rows", "one", "full", "none")
+RUNS: tuple[tuple[Mapping[str, int], str], ...] = (
+    *((shape, pattern) for number, shape in enumerate(SHAPES) for pattern in (PATTERNS if number < 2 else PATTERNS[:1])),
+    *((MANY_ROWS, "blocks") for _ in range(2)),
+)
+"""Shapes and patterns that a case is run on."""
 THREADS = (1, 3)
 
 
@@ -135,6 +143,10 @@ def _mask(shape: tuple[int, ...], pattern: str, rng: np.random.Generator) -> NDA
             if mask.size:
                 mask.flat[rng.integers(mask.size)] = True
             return mask
+        case "blocks":
+            width = math.prod(shape[1:])
+            lengths = row_lengths(Random(int(rng.integers(2**32))), shape[0], width)
+            return np.array([rng.permutation(width) < length for length in lengths], bool).reshape(shape)
         case _:
             return np.full(shape, pattern == "full")
 
@@ -172,18 +184,17 @@ def _terms(value: Expr) -> list[tuple[float, list[Access]]]:
 
 def fault(case: Scheduled, made: Kernel, threads: Sequence[int] = (), times: int = 1) -> str | None:
     """Run a case on all shapes and patterns; return what is wrong with the first wrong result, or None."""
-    for number, shape in enumerate(SHAPES):
+    for number, (shape, pattern) in enumerate(RUNS):
         shape = {**shape, **dict(case.extents)}
-        for pattern in PATTERNS if number < 2 else PATTERNS[:1]:
-            arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng(number))
-            expected = reference(case.expression, arrays, shape)
-            for count in threads or case.threads:
-                bound = made.bind_operands(arrays, count)
-                for _ in range(times):
-                    found = bound.once() if times == 1 else bound()
-                    wrong = _difference(case, found, expected)
-                    if wrong:
-                        return f"{wrong}, shape {shape}, {pattern}, {count} threads"
+        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng((case.seed, number)))
+        expected = reference(case.expression, arrays, shape)
+        for count in threads or case.threads:
+            bound = made.bind_operands(arrays, count)
+            for _ in range(times):
+                found = bound.once() if times == 1 else bound()
+                wrong = _difference(case, found, expected)
+                if wrong:
+                    return f"{wrong}, shape {shape}, {pattern}, {count} threads"
     return None
 
 

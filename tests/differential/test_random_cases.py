@@ -5,10 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from differential.cases import random_case
+from differential.blocks import FEWEST
+from differential.cases import Operand, random_case
+from differential.expressions import ROW
+from differential.formats import COMPRESSED, DENSE
 from differential.runner import run_isolated
 
 CASES = 2000
@@ -42,3 +48,23 @@ def test_cases_are_reproducible_and_varied() -> None:
     assert any(case.accumulates for case in cases)
     assert any(case.semiring != ("+", "*") for case in cases)
     assert {len(operand.shape) for case in cases for operand in case.operands.values()} >= {0, 1, 2, 3, 4}
+
+
+def test_some_cases_have_blocks_of_rows_of_every_manner() -> None:
+    """Blocks of 64 rows are empty, or have long rows, and in sums of two sparse operands not the same ones are empty."""
+    cases = [case for case in map(random_case, range(1000)) if case.extents.get(ROW, 0) >= FEWEST]
+    assert len(cases) > 60
+    found = [[_blocks(operand) for operand in case.operands.values() if _has_rows(operand)] for case in cases]
+    assert sum(any((blocks == 0).any() and blocks.any() for blocks in case) for case in found) > 30
+    assert sum(any((blocks > 24).any() for blocks in case) for case in found) > 15
+    assert sum(len({tuple(blocks == 0) for blocks in case}) > 1 for case in found) > 15
+
+
+def _has_rows(operand: Operand) -> bool:
+    return len(operand.shape) == 2 and operand.shape[0] >= FEWEST and operand.form.levels == (DENSE, COMPRESSED)
+
+
+def _blocks(operand: Operand) -> NDArray[Any]:
+    """Return how many entries a row has on average, by blocks."""
+    counts = np.bincount([row for row, _ in operand.coordinates], minlength=operand.shape[0])
+    return np.array([counts[first : first + 64].mean() for first in range(0, len(counts), 64)])
