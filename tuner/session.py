@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -45,9 +45,6 @@ from .shipped import shipped_decisions
 from .trials import DEFAULT, Campaign, Trials
 from .tune_result import TuneResult, result_of
 from .verbose import tell
-
-if TYPE_CHECKING:
-    pass
 
 _ALWAYS_TRIED = 4  # schedules, the default among them, that are tried though the time for the search is over
 _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search

@@ -38,7 +38,7 @@ class Policy:
     hopeless: float = 3.0
     long_seconds: float = 0.1
     losing: float = 1.25
-    finalists: int = 4
+    finalists: int = 6
     final_margin: float = 1.2
     final_rounds: int = 11
     final_seconds: float = 8.0

@@ -1,7 +1,8 @@
 """The search on two levels: an allocator of ours chooses the structure, a study of Optuna what stands in its holes.
 
 One study over everything learns about the choice of the structure alone, since few parameters are common to all structures; a study for
-each knows nothing at its start. So a structure begins with the best of its siblings, and its study takes over what they measured.
+each knows nothing at its start. So a structure begins with the best of its siblings, and its study takes over what they measured. Once
+enough is known, every other point is a step from one of the fastest: studies seldom try what lies beside the best.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from ...compiler.space.template import Value
 from ..records import digest
 from .allocator import Allocator
 from .journal import open_storage
+from .refinement import Refinement
 from .space import Point, Space
 from .strategy import Proposal
 from .structure_study import StructureStudy, Values
 
 _HOPELESS = 3  # failures of a structure that has never worked, before it is given up
+_KNOWN = 12  # schedules that are known before steps from the fastest of them are taken
+_STEPS = 2  # every so many proposals is such a step from then on
 
 
 class TwoLevels:
@@ -35,15 +39,22 @@ class TwoLevels:
         self._space, self._seed, self._name = space, seed, f"{name}-{space.digest}"
         self._storage = open_storage(journal)
         self._allocator = Allocator([template.text for template in space.templates])
+        self._refinement = Refinement(space)
         self._studies: dict[int, StructureStudy] = {}
         self._times: dict[int, dict[Point, float | None]] = {}
         self._known: set[str] = set()
         self._asked: dict[str, Point] = {}
         self._failures: Counter[int] = Counter()  # by structure; below 0 once it has worked
         self._live = set(range(len(space.templates)))
+        self._count = 0  # of proposals
         self._take_up()
 
     def ask(self) -> Proposal | None:
+        self._count += 1
+        if len(self._known) >= _KNOWN and self._count % _STEPS == 0:
+            step = self._refinement.choose(self._is_new)
+            if step is not None and (found := self._ask_in(step.template, step.values)) is not None:
+                return found
         while self._live:
             number = self._allocator.choose(self._live, [point.template for point in self._asked.values()])
             found = self._ask_in(number)
@@ -66,17 +77,17 @@ class TwoLevels:
     def close(self) -> None:
         """The journal is written with every trial."""
 
-    def _ask_in(self, number: int) -> Proposal | None:
+    def _is_new(self, point: Point) -> bool:
+        schedule = self._space.schedule(point)
+        return schedule not in self._known and schedule not in self._asked
+
+    def _ask_in(self, number: int, first: Values | None = None) -> Proposal | None:
+        """Return a proposal of a structure, ``first`` if that is new; None where it has no more."""
         study = self._study(number)
         if number in self._times:
             self._learn(number, study)
         running = set(study.running())
-
-        def is_new(values: Values) -> bool:
-            schedule = self._space.schedule(Point(number, values))
-            return schedule not in self._known and schedule not in self._asked and values not in running
-
-        found = study.ask(self._first(number), is_new)
+        found = study.ask(first or self._first(number), lambda values: self._is_new(Point(number, values)) and values not in running)
         if found is None:
             return None
         point = Point(number, found[0])
@@ -88,6 +99,7 @@ class TwoLevels:
         self._known.add(self._space.schedule(point))
         self._times.setdefault(point.template, {})[point] = seconds
         self._allocator.tell(point.template, seconds)
+        self._refinement.tell(point, seconds)
         failures = self._failures[point.template]
         self._failures[point.template] = -1 if seconds is not None or failures < 0 else failures + 1
         if self._failures[point.template] >= _HOPELESS or len(self._times[point.template]) == self._space.templates[point.template].count:

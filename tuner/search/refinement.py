@@ -1,0 +1,92 @@
+"""Steps from the fastest points: what differs from one of them in one hole, in the order of what the change promises.
+
+A sampler that draws all holes at once combines two good values late, and never where a budget ends before. What a value of a hole is worth
+is estimated over all structures that have it: by the mean of what its points took, each against the mean of its structure. Values that
+were tried seldom may be better than that, and are given the benefit of the doubt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from .space import Point, Space
+
+_NEAR = math.log(1.03)
+"""How far from the fastest point others are that a second measurement may find to be the fastest."""
+
+_PRIOR = 2  # points without effect that each value is thought to have had
+_SCATTER = 0.1  # standard deviation of logarithms of times around what values are worth
+
+_Key = tuple[str, int | str]  # a hole by name, and its label
+
+
+class Refinement:
+    """Told what points took, names the next step.
+
+    Args:
+        space: of the points.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._logs: dict[Point, float] = {}
+
+    def tell(self, point: Point, seconds: float | None) -> None:
+        """Report what a point took; None: it failed, and nothing starts from it."""
+        if seconds is not None:
+            self._logs[point] = math.log(seconds)
+
+    def choose(self, is_new: Callable[[Point], bool]) -> Point | None:
+        """Return the step that promises most; None where all of them were taken.
+
+        Args:
+            is_new: tells whether a point was not asked for yet.
+        """
+        best = min(self._logs.values(), default=math.inf)
+        worth = self._worth()
+        found: tuple[float, Point] | None = None
+        for start, log in self._logs.items():
+            if log <= best + _NEAR:
+                for old, new, point in self._steps(start):
+                    promise = log + worth.expected(new) - worth.expected(old) - worth.doubt(new)
+                    if (found is None or promise < found[0]) and is_new(point):
+                        found = promise, point
+        return None if found is None else found[1]
+
+    def _steps(self, start: Point) -> Iterator[tuple[_Key, _Key, Point]]:
+        """Yield what is in a hole, what may be there instead, and the point then."""
+        holes = self._space.templates[start.template].holes
+        for place, hole in enumerate(holes):
+            old = hole.labels[hole.choices.index(start.values[place])]
+            for value, label in zip(hole.choices, hole.labels, strict=True):
+                if label != old:
+                    values = (*start.values[:place], value, *start.values[place + 1 :])
+                    yield (hole.name, old), (hole.name, label), Point(start.template, values)
+
+    def _worth(self) -> Worth:
+        """Return what is known of the values of holes."""
+        structures: dict[int, list[float]] = defaultdict(list)
+        for point, log in self._logs.items():
+            structures[point.template].append(log)
+        found: dict[_Key, list[float]] = defaultdict(list)
+        for point, log in self._logs.items():
+            mean = math.fsum(structures[point.template]) / len(structures[point.template])
+            for key in self._space.parameters(point).items():
+                found[key].append(log - mean)
+        return Worth(found)
+
+
+class Worth:
+    """By how much values of holes were slower than others, as logarithms; ``doubt`` is how much better they may be than that."""
+
+    def __init__(self, found: dict[_Key, list[float]]) -> None:
+        self._found = found
+
+    def expected(self, key: _Key) -> float:
+        found = self._found.get(key, ())
+        return math.fsum(found) / (len(found) + _PRIOR)
+
+    def doubt(self, key: _Key) -> float:
+        return _SCATTER / math.sqrt(len(self._found.get(key, ())) + 1)
