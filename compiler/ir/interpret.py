@@ -59,7 +59,13 @@ class Outcome:
 
 
 def interpret(
-    function: Function, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], fresh: Sequence[str] = (), *, races: bool = False
+    function: Function,
+    arrays: Sequence[NDArray[Any] | None],
+    sizes: Sequence[int],
+    fresh: Sequence[str] = (),
+    *,
+    races: bool = False,
+    counts: Counts | None = None,
 ) -> Outcome:
     """Run a kernel.
 
@@ -68,6 +74,7 @@ def interpret(
         sizes: in the order of the function's parameters.
         fresh: writable parameters whose content the kernel must not rely on.
         races: whether the schedule says to ignore them.
+        counts: takes what the run does; it may raise to end the run.
 
     Raises:
         InterpreterError: an access out of range, a read of uninitialised memory, an overflow, a leak, a race.
@@ -78,7 +85,7 @@ def interpret(
         if not parameter.assembled:
             assert array is not None, f"no array for parameter {parameter.name}"
             held[parameter.name] = Memory(parameter.name, array, parameter.name not in fresh, turn)
-    interpreter = _Interpreter(held, turn, kept_by_shares(function.body))
+    interpreter = _Interpreter(held, turn, kept_by_shares(function.body), counts or Counts())
     slots = {parameter.name: place for place, parameter in enumerate(function.sizes)}
     interpreter.threads = next((place for place, parameter in enumerate(function.sizes) if parameter.source[0] == "threads"), None)
     interpreter.depth = len(slots)
@@ -90,11 +97,11 @@ def interpret(
 
 
 class _Interpreter:
-    def __init__(self, arrays: dict[str, Held], turn: Turn | None, by_thread: frozenset[str]) -> None:
+    def __init__(self, arrays: dict[str, Held], turn: Turn | None, by_thread: frozenset[str], counts: Counts) -> None:
         self.arrays = arrays
         self.turn = turn
         self.by_thread = by_thread
-        self.counts = Counts()
+        self.counts = counts
         self.evaluator = Evaluator(arrays, self.counts)
         self.published: dict[str, NDArray[Any]] = {}
         self.heap: dict[str, Held] = {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from ...compiler.build.kernel import BoundKernel
 from ...compiler.format import Format
+from ...compiler.ir.evaluate import Counts
 from ...compiler.ir.interpret import interpret
 from ...compiler.notation.nodes import Access, accesses
 from ...compiler.pipeline import Kernel, compile_kernel
@@ -102,14 +105,47 @@ def runs_of(programs: Sequence[Kernel], operands: Operands) -> list[BoundKernel]
     return [program.bind_operands(operands, threads=1) for program in programs]
 
 
-def work(run: BoundKernel) -> int:
-    """Return what a run does: elements loaded and stored, passes through loops, keys that searches look at."""
+def work(run: BoundKernel, most: float = math.inf) -> int:
+    """Return what a run does: elements loaded and stored, passes through loops, keys that searches look at.
+
+    Args:
+        run: a bound kernel; nothing is written to its arrays.
+        most: a run that does more is ended, and what it did until then returned.
+    """
     arrays, sizes = run.arguments()
     function = run.kernel.spec.function
     fresh = [parameter.name for parameter in function.arrays if parameter.writable and not parameter.assembled]
     copies = [None if array is None else array.copy() for array in arrays]
-    counts = interpret(function, copies, sizes, fresh).counts
-    return counts.loads + counts.stores + counts.iterations + counts.probes
+    counts = _UpTo(max(most, 0.0))
+    with suppress(_Enough):
+        interpret(function, copies, sizes, fresh, races=True, counts=counts)
+    return counts.work
+
+
+class _Enough(Exception):
+    """A run did more than anyone wants to know of."""
+
+
+class _UpTo(Counts):
+    """Counts of a run that is ended where a loop goes on after it did more than ``most``."""
+
+    def __init__(self, most: float) -> None:
+        self._most, self._iterations = most, 0
+        super().__init__()
+
+    @property
+    def work(self) -> int:
+        return self.loads + self.stores + self._iterations + self.probes
+
+    @property
+    def iterations(self) -> int:
+        return self._iterations
+
+    @iterations.setter
+    def iterations(self, count: int) -> None:  # pyright: ignore[reportIncompatibleVariableOverride] counting is noticed
+        self._iterations = count
+        if self.work > self._most:
+            raise _Enough
 
 
 def least_times(runs: Sequence[Callable[[], Any]], seconds: float, rounds: int = 25) -> list[float]:

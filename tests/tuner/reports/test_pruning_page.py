@@ -21,6 +21,8 @@ def test_work_is_what_a_loop_does() -> None:
     entries, rows = 3, 3
     assert entries * 4 + rows * 2 <= work(bound) <= entries * 4 + rows * 6
     assert work(bound) == work(bound)  # no run sees what another one left
+    assert work(bound, work(bound)) == work(bound)
+    assert 7 < work(bound, 7) < work(bound), "it was ended early"
 
 
 @pytest.mark.parametrize(("inside", "shown"), [(1.0, True), (1.05, True), (1.3, False)])
