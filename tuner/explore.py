@@ -11,20 +11,14 @@ a workspace that is not filled does nothing: our compiler drops it, where the pa
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
-from numbers import Real
-from time import perf_counter
 from typing import Any, Literal, overload
 
 from ..compiler.concrete.affine import viewed
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
 from ..compiler.concrete.concretize import started
 from ..compiler.concrete.given import checked_semiring
-from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ExpressionError, FormatError, TuningError
 from ..compiler.format import Format, csf_format
 from ..compiler.levels import COMPRESSED, DENSE
@@ -32,19 +26,17 @@ from ..compiler.notation.functions import has_functions
 from ..compiler.notation.nodes import Assignment, accesses
 from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
-from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import is_by_name, is_word, shown
 from ..compiler.space.schedules import Schedules
-from ..compiler.space.space import PIGEON, Member, Rules, ScheduleSpace
 from .asymptotic.algebra import Algebra, quotients_everywhere
-from .asymptotic.familiar import familiar
-from .asymptotic.model import CostClass, CostModel
-from .asymptotic.taco import taco_schedules
-from .exploration import Exploration, FrontierSchedule, FrontierSchedules
-from .forests.exploration import ForestExploration, FrontierForest
+from .asymptotic.model import CostModel
+from .asymptotic.pipelines import PIPELINES
+from .exploration import Exploration, FrontierSchedules
+from .forests.exploration import ForestExploration
 from .forests.pipelines import sparseauto, spttn
 from .limits import make_limits
 from .settings import EXPLORE_SECONDS
+from .stage_clock import Clock
 
 PRESETS = (None, "pigeon", "pigeon-taco", "sparseauto", "spttn")
 
@@ -153,7 +145,7 @@ def _explored_forests(
     check_semiring(assignment.value, checked_semiring(semiring)[0], assignment)
     plain = viewed(assignment, formats_of(assignment, _known(formats) or _one_sparse(assignment)))
     assignment, known = plain.assignment, plain.formats
-    clock = _Clock([], time_limit)
+    clock = Clock([], time_limit)
     if preset == "spttn":
         found = spttn(assignment, known, clock, cost, memory_depth, ranges)
     else:
@@ -213,133 +205,14 @@ def explore_structures(
     if ours:
         algebra = replace(algebra, everywhere=quotients_everywhere(assignment, known_formats))
     stages: list[dict[str, Any]] = []
-    clock = _Clock(stages, time_limit)
+    clock = Clock(stages, time_limit)
     model = CostModel(
         assignment, known_formats, workspace_state, sunk_costs, assumptions, algebra, memory=ours, as_stored=ours, watch=clock.watch
     )
-    pipeline = {None: _own_stages, "pigeon": _pigeon_stages, "pigeon-taco": _taco_stages}[preset]
-    whole, members, classes = pipeline(assignment, known_formats, model, clock)
+    whole, members, classes = PIPELINES[preset](assignment, known_formats, model, clock)
     clock.stop()
     space = Schedules(whole, algebra.add, algebra.multiply)
     return Exploration(expression, preset, stages, FrontierSchedules(classes, model, space), classes, space, members, model)
-
-
-_Found = tuple[ScheduleSpace, ScheduleSpace, tuple[CostClass, ...]]
-"""The whole space of a preset, the part that its frontier belongs to, and the costs on the frontier."""
-
-
-class _PartOver(Exception):
-    """The time of a part of an exploration is over."""
-
-
-class _Clock:
-    """Notes what every stage keeps and how long it took, and ends an exploration that takes too long."""
-
-    def __init__(self, stages: list[dict[str, Any]], limit: float | None) -> None:
-        if limit is not None and not (isinstance(limit, Real) and limit > 0):
-            raise TuningError(f"time_limit is {shown(limit)}: a positive number of seconds is expected")
-        self.stages = stages
-        self._begin = self._last = perf_counter()
-        self._part = math.inf
-        self._limit = limit
-        self._known: str | None = None
-        self._end = math.inf if limit is None else self._last + limit
-
-    def watch(self) -> None:
-        """Raise TuningError once the time is over."""
-        now = perf_counter()
-        if now > self._part:
-            raise _PartOver
-        if now > self._end:
-            raise self.too_large()
-
-    def too_large(self) -> TuningError:
-        """Return the error that the time is over and nothing was found."""
-        kept = [f"{stage['stage']} {stage['kept']}" for stage in self.stages]
-        done = ", ".join([*kept, *([self._known] if self._known else [])]) or "not even counted"
-        return TuningError(
-            f"this schedule space is too large to explore in {self._limit:g} seconds ({done}); give a larger time_limit, the preset"
-            " 'pigeon' (least depth), fewer operands or fewer sparse ones"
-        )
-
-    @contextmanager
-    def part(self, share: float) -> Iterator[None]:
-        """Leave what is inside once a share of the time is over, counted from the beginning."""
-        self._part = self._begin + share * (self._end - self._begin)
-        with suppress(_PartOver):
-            yield
-        self._part = math.inf
-
-    def stop(self) -> None:
-        """Let what is listed later take its time."""
-        self._end = math.inf
-
-    def report(self, known: str) -> None:
-        """Remember what the stage in progress knows so far."""
-        self._known = known
-
-    def note(self, stage: str, kept: int, **more: int | str) -> None:
-        now = perf_counter()
-        self.stages.append({"stage": stage, "kept": kept, "seconds": now - self._last, **more})
-        self._known = None
-        self._last = perf_counter()
-
-
-def _own_stages(
-    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
-) -> _Found:
-    space = ScheduleSpace(assignment, formats, watch=clock.watch)
-    algebra, starts = model.reading.algebra, len(space.groupings)
-    known: list[Member] = []
-    with clock.part(_FAMILIAR):
-        known += familiar(Schedules(space, algebra.add, algebra.multiply))
-    counts: list[int] = []
-    with clock.part(_GENERATED):
-        counts += (space.grammar.count(space.top(number)) for number in range(starts))
-    clock.note("generated", sum(counts), **_stopped(len(counts), starts))
-    frontier = model.frontier(space, clock.report, known, clock.part)
-    if not frontier.classes:
-        raise clock.too_large()
-    searched = frontier.searched if frontier.searched < starts else frontier.counted
-    clock.note("undominated", frontier.count, **_stopped(searched, starts))
-    return space, space, frontier.classes
-
-
-_FAMILIAR, _GENERATED = 0.15, 0.3  # shares of the time after which known programs, and the count of the space, are left at what they are
-
-
-def _stopped(done: int, starts: int) -> dict[str, str]:
-    """Return what a stage says that did not see all ways to place workspaces."""
-    return {} if done == starts else {"stopped": f"time over after {done} of {starts} ways to place workspaces"}
-
-
-def _pigeon_stages(
-    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
-) -> _Found:
-    whole, space = _shallow(assignment, formats, clock)
-    frontier = model.frontier(space, clock.report)
-    clock.note("undominated", frontier.count)
-    return whole, space, frontier.classes
-
-
-def _taco_stages(
-    assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: _Clock
-) -> _Found:
-    whole, space = _shallow(assignment, formats, clock)
-    schedules = list(taco_schedules(space, clock.watch))
-    clock.note("taco", len(schedules))
-    classes = model.listed_frontier(schedules)
-    clock.note("undominated", sum(one.count for one in classes))
-    return whole, space, classes
-
-
-def _shallow(assignment: Assignment, formats: Mapping[str, Format], clock: _Clock) -> tuple[ScheduleSpace, ScheduleSpace]:
-    """Return the paper's space, and its part of least nesting depth."""
-    whole = ScheduleSpace(assignment, formats, Rules(paper_operators=True), clock.watch)
-    clock.note("generated", whole.count)
-    space = ScheduleSpace(assignment, formats, PIGEON, clock.watch)
-    clock.note("min_depth", space.count)
-    return whole, space
 
 
 def _paper_formats(assignment: Assignment) -> dict[str, Format]:
@@ -365,72 +238,3 @@ def _check_ranges(ranges: Ranges | None, assignment: Assignment) -> None:
             raise ExpressionError(f"the range of {name} is a pair of numbers such as (1, 1e6), not {shown(bounds)}") from None
         if not 0 <= least <= largest:
             raise ExpressionError(f"the range of {name} is {least:g} to {largest:g}; give the least extent first, not below 0")
-
-
-def explain(
-    expression: str,
-    formats: Mapping[str, Format | str | None] | None = None,
-    ranges: Ranges | None = None,
-    preset: str | None = None,
-    schedule: str | Schedule | Program | None = None,
-    limit: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """Return what ``tune-kernel explain --json`` prints.
-
-    Args:
-        expression, formats, ranges, preset: as for ``explore``.
-        schedule: a program to be judged too: concrete index notation with or without protocols, or directives; empty text
-            is the default schedule.
-        limit: list at most so many schedules of the frontier, one of every cost first; None: all.
-        options: further arguments of ``explore``.
-
-    Returns:
-        ``expression``, ``stages``, ``frontier`` (each ``schedule``, ``loop_nest``, ``time``, ``memory``, ``task_set``,
-        ``loop_depth``, ``memory_depth``), and, if a schedule is given, ``schedule`` (``loop_nest``: with the cost of every line;
-        ``verdict``: who beats it and why).
-    """
-    return described(explore(expression, formats, ranges, preset, **options), schedule, limit)
-
-
-def described(
-    found: Exploration | ForestExploration, schedule: str | Schedule | Program | None = None, limit: int | None = None
-) -> dict[str, Any]:
-    """Return an exploration as ``explain`` does."""
-    shown: Sequence[FrontierSchedule | FrontierForest] = found.frontier if limit is None else _spread(found, limit)
-    answer: dict[str, Any] = {
-        "expression": found.expression,
-        "stages": found.stages,
-        "frontier": [
-            {
-                "schedule": str(one.schedule),
-                "loop_nest": one.loop_nest,
-                "time": one.time,
-                "memory": one.memory,
-                "task_set": one.task_set,
-                "loop_depth": one.loop_depth,
-                "memory_depth": one.memory_depth,
-            }
-            for one in shown
-        ],
-    }
-    if schedule is not None:
-        answer["schedule"] = _judged(found, schedule)
-    return answer
-
-
-def _judged(found: Exploration | ForestExploration, schedule: str | Schedule | Program) -> dict[str, str]:
-    if isinstance(found, Exploration):
-        return {"loop_nest": found.annotated(schedule), "verdict": found.why(schedule)}
-    if isinstance(schedule, Program):
-        raise ExpressionError("presets of forests judge directives; give the schedule as such a text")
-    return {"loop_nest": found.annotated(schedule), "verdict": found.why(schedule)}
-
-
-def _spread(found: Exploration | ForestExploration, limit: int) -> Sequence[FrontierSchedule | FrontierForest]:
-    """Return some schedules of the frontier: the first of every cost, then the others in order."""
-    if isinstance(found, ForestExploration):
-        return found.frontier.spread(limit)
-    others = ((member, one) for one in found.classes for member in islice(one.schedules, 1, None))
-    chosen = chain(((one.first, one) for one in found.classes), others)
-    return [FrontierSchedule(member, one, found.model, found.space) for member, one in islice(chosen, limit)]

@@ -1,4 +1,4 @@
-"""explore and explain: stages, frontier, verdicts on a user's program, errors."""
+"""Explorations and what is said of them: stages, frontier, verdicts on a user's program, errors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.protocolized import parse_protocolized
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner import explore as explore_module
-from sparsetune.tuner.explore import explain, explore
+from sparsetune.tuner import stage_clock
+from sparsetune.tuner.explanation import described
+from sparsetune.tuner.explore import explore
 
 CSR = {"A": "csr", "B": "csr", "C": "csr"}
 PRODUCT = "A(i,j) = B(i,k) * C(k,j)"
@@ -233,33 +234,33 @@ def test_requests_that_are_wrong(options, error, message):
     ],
 )
 def test_spaces_that_are_too_large_end_in_time(expression, monkeypatch):
-    monkeypatch.setattr(explore_module, "perf_counter", Ticks(0.001))
+    monkeypatch.setattr(stage_clock, "perf_counter", Ticks(0.001))
     with pytest.raises(TuningError, match=r"too large to explore in 0.5 seconds \(not even counted\); give a larger time_limit"):
         explore(expression, time_limit=0.5)
 
 
 def test_listing_what_taco_can_express_ends_in_time_too(monkeypatch):
-    monkeypatch.setattr(explore_module, "perf_counter", Ticks(0.001))
+    monkeypatch.setattr(stage_clock, "perf_counter", Ticks(0.001))
     with pytest.raises(TuningError, match=r"too large to explore in 1 seconds \(generated 2642411520, min_depth \d+\)"):
         explore("y(i) = b(i,j,k,l,m,n,o,p) * c(i,j,k,l,m,n,o,p)", preset="pigeon-taco", time_limit=1)
 
 
 def test_a_search_gives_up_after_a_minute_unless_it_is_told_otherwise(monkeypatch):
-    monkeypatch.setattr(explore_module, "perf_counter", Ticks(0.2))
+    monkeypatch.setattr(stage_clock, "perf_counter", Ticks(0.2))
     with pytest.raises(TuningError, match="too large to explore in 60 seconds"):
         explore("a = b(i) * c(i) * d(i) * e(i) * f(i) * g(i) * h(i) * p(i)")
 
 
 def test_what_was_found_in_time_is_listed_without_a_limit(monkeypatch):
     found = explore(PRODUCT, CSR)
-    monkeypatch.setattr(explore_module, "perf_counter", lambda: float("inf"))
+    monkeypatch.setattr(stage_clock, "perf_counter", lambda: float("inf"))
     assert len(list(found.frontier)) == len(found.frontier)
     assert all(one.loop_nest and one.time for one in found.frontier)
     assert found.space.sample(3)[0] in found.space
 
 
 def test_spaces_that_are_too_large_end_with_what_is_known(monkeypatch):
-    monkeypatch.setattr(explore_module, "perf_counter", Ticks(0.0004))
+    monkeypatch.setattr(stage_clock, "perf_counter", Ticks(0.0004))
     product = "A(i,m) = B(i,j) * C(j,k) * D(k,l) * E(l,m)"
     found = explore(product, dict.fromkeys("ABCDE", "csr"), time_limit=2)
     generated, undominated = found.stages
@@ -301,7 +302,8 @@ def test_sums_of_four_sparse_matrices():
 )  # fmt: skip
 def test_odd_expressions_have_an_answer(expression):
     formats = {"B": "csr", "D": "csr"} if "B(" in expression else {}
-    answer = explain(expression, {name: form for name, form in formats.items() if f"{name}(" in expression}, schedule="", limit=3)
+    found = explore(expression, {name: form for name, form in formats.items() if f"{name}(" in expression})
+    answer = described(found, schedule="", limit=3)
     assert answer["frontier"]
     assert answer["schedule"]["verdict"]
 
@@ -343,19 +345,19 @@ def test_expressions_that_are_wrong():
         explore("A(i,j) = B(i,k *")
 
 
-def test_explain_is_json():
+def test_what_is_told_of_an_exploration_is_json():
     product = "forall(i,j,k) a(i) += B(i,j) * C(j,k) * d(k)"
-    answer = explain("a(i) = B(i,j) * C(j,k) * d(k)", {"B": "csr", "C": "csr"}, schedule=product, limit=2)
+    answer = described(explore("a(i) = B(i,j) * C(j,k) * d(k)", {"B": "csr", "C": "csr"}), product, 2)
     assert set(answer) == {"expression", "stages", "frontier", "schedule"}
     keys = {"schedule", "loop_nest", "time", "memory", "task_set", "loop_depth", "memory_depth"}
     assert [set(one) for one in answer["frontier"]] == [keys] * 2
     assert "cheaper" in answer["schedule"]["verdict"]
     assert json.loads(json.dumps(answer)) == answer
-    assert len(explain(PRODUCT, CSR)["frontier"]) == 2
+    assert len(described(explore(PRODUCT, CSR))["frontier"]) == 2
 
 
-def test_explain_shows_every_cost_first():
-    answer = explain(KERNELS["SpGEMM2"], preset="pigeon", workspace_state="paper", limit=4)
+def test_every_cost_is_told_first():
+    answer = described(explore(KERNELS["SpGEMM2"], preset="pigeon", workspace_state="paper"), limit=4)
     assert len({one["task_set"] for one in answer["frontier"]}) == 4
 
 

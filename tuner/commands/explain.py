@@ -78,7 +78,8 @@ def command(**given: Any) -> None:
         return
     if given["inputs"] or given["dims"]:
         raise click.UsageError("-i and --dim are for --ranks; the space needs formats alone")
-    from ..explore import described, explore
+    from ..explanation import described
+    from ..explore import explore
 
     if given["html"] is not None and given["as_json"]:
         raise click.UsageError("--html and --json are two forms of one answer; give one of them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from ...compiler.errors import TuningError
 from ...compiler.format import Format
@@ -18,21 +18,13 @@ from ...compiler.space.forests.paths import PathRules, path_count
 from ...compiler.space.forests.peeling import ForestRules, path_depth
 from ...compiler.space.forests.separable import cost_of
 from ...compiler.space.forests.space import Forests
+from ..stage_clock import Clock
 from .domain import Range, domain_of
 from .dominance import Dominance
 from .exploration import ForestClass, ForestExploration, FrontierForests
 
 MOST_OPERANDS = 7
 """Products of more have millions of contraction trees; they are refused before any is made."""
-
-
-class Clock(Protocol):
-    """Notes stages, and ends what takes too long."""
-
-    stages: list[dict[str, Any]]
-
-    def watch(self) -> None: ...
-    def note(self, stage: str, kept: int, **more: Any) -> None: ...
 
 
 def spttn(
