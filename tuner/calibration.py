@@ -1,8 +1,8 @@
 """Measuring the constants of the static model: ``tune-kernel doctor --calibrate``.
 
-They come from generated kernels themselves, on small operands that lie in the caches and on one whose gathered rows do not: what one
-counted operation takes, what starting threads and handing out a chunk cost, what prefetching gathered rows gains and loses, and what
-prefetching stored entries loses where these are near and gains where what they choose is far.
+They come from generated kernels themselves, on small operands that lie in the caches and on some whose gathered rows come from the last
+level of these, or from memory: what one counted operation takes, what starting threads and handing out a chunk cost, what prefetching
+gathered rows gains and loses, and what prefetching stored entries loses where these are near and gains where what they choose is far.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from .problem import make_problem
 _TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one
 _COLUMNS = 32
 _FAR_ROWS = 2**17  # at most, of the operand that the second-level cache does not hold
+_FARTHEST_ROWS = 2**19  # at most, of the one that no cache holds
 _SPMM, _SPMV = "Y(i,k) = A(i,j) * X(j,k)", "y(i) = A(i,j) * X(j)"
 _PREFETCHED = "prefetch(j, X, 8)"
 _SHARED = "parallelize(i, cpu_thread, no_races, {})"
@@ -83,6 +84,9 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     rows = min(size // (8 * _COLUMNS), _FAR_ROWS)
     _, (plain, prefetched) = times(rows, 6 * rows, "", _PREFETCHED)
     constants["prefetch_miss"] = plain / prefetched
+    far = min(2 * this_machine().last_level_cache // (8 * _COLUMNS), _FARTHEST_ROWS)
+    _, (plain, prefetched) = times(far, 2 * far, "", _PREFETCHED)
+    constants["prefetch_far"] = plain / prefetched
     _, (asking, silent) = times(1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
     constants["stream_hit"] = silent / asking
     rows = size // 8

@@ -22,7 +22,8 @@ class Constants:
         start: seconds that the threads of a parallel loop take to begin and to end.
         chunk: seconds that a thread takes to get a chunk of a loop.
         prefetch_hit: speed with prefetches over that without where what is gathered lies in the second-level cache.
-        prefetch_miss: the same where it lies outside.
+        prefetch_miss: the same where it lies outside, in the last level of cache.
+        prefetch_far: the same where it comes from memory.
         stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
         stream_miss: time of such a sum with prefetches of its entries to the second level of cache over that with others, where what it
             gathers lies outside of that level.
@@ -33,6 +34,7 @@ class Constants:
     chunk: float = 1.5e-7
     prefetch_hit: float = 0.8
     prefetch_miss: float = 1.08
+    prefetch_far: float = 1.15
     stream_hit: float = 0.93
     stream_miss: float = 0.75
 
@@ -41,7 +43,7 @@ class Constants:
         """Whether all are numbers that some machine could have."""
         ranges = {
             "operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4), "prefetch_hit": (0.1, 2.0),
-            "prefetch_miss": (0.1, 10.0), "stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0),
+            "prefetch_miss": (0.1, 10.0), "prefetch_far": (0.1, 10.0), "stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0),
         }  # fmt: skip
         return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
 

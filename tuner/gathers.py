@@ -1,8 +1,9 @@
 """How often what a stored coordinate chooses is not in a cache, estimated from a sample of the pattern.
 
 A row of a dense operand that a coordinate chooses is still in a cache if it was used not long ago: if it is among the distinct rows that
-fill the cache. Stretches of coordinates are looked at in halves, each as long as the rows that the cache holds: what the second half
-asks for and neither it nor the first half had before is a miss, unless the row before it was there, which hardware fetches ahead.
+fill the cache. Stretches of coordinates are looked at in halves: what the second half asks for and neither it nor the first half had
+before is a miss, unless the row before it was there, which hardware fetches ahead. So a row is remembered for as long as one half and a
+half on average, which is to be what the cache holds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from ..compiler.storage.tensor import Tensor, level_extent
 from .features import remembered
 
 _STRETCHES = 4
-_MOST = 2**15  # coordinates of half a stretch
+_MOST = 2**17  # coordinates of the halves of all stretches
+_HALF = 2 / 3  # of what the cache holds
+_TRIES, _ENOUGH = 4, 1.15  # to find as many rows as the cache holds, or not many fewer
 
 
 def scattered_share(tensor: Tensor, level: int, rows: float) -> float:
@@ -29,18 +32,18 @@ def scattered_share(tensor: Tensor, level: int, rows: float) -> float:
     """
     kind, parts = tensor.format.levels[level], tensor.levels[level]
     coordinates, extent = parts.crd, level_extent(tensor, level)
-    if kind.full or coordinates is None or rows >= extent:
+    if kind.full or coordinates is None or rows >= min(extent, len(coordinates)):
         return 0.0
     return remembered(tensor, ("scattered", level, round(rows)), lambda: _scattered(coordinates, extent, rows))
 
 
 def _scattered(coordinates: NDArray[Any], extent: int, rows: float) -> float:
-    count = len(coordinates)
-    half = min(int(min(max(rows, 64.0), _MOST)), count // 2)
+    count, half = len(coordinates), _half(coordinates, extent, rows)
     if half == 0:
         return 0.0
-    missed = 0
-    begins = np.unique(np.linspace(0, count - 2 * half, _STRETCHES).astype(np.int64))
+    missed, stretches = 0, min(_STRETCHES, max(1, _MOST // half))
+    places = (np.arange(stretches) + 0.5) / stretches
+    begins = np.unique((places * (count - 2 * half)).astype(np.int64))
     for begin in begins:
         first, second = coordinates[begin : begin + half], coordinates[begin + half : begin + 2 * half]
         known, asked = np.zeros(extent + 1, dtype=bool), np.zeros(extent + 1, dtype=bool)  # one place before the first coordinate
@@ -48,3 +51,20 @@ def _scattered(coordinates: NDArray[Any], extent: int, rows: float) -> float:
         new = np.flatnonzero(asked & ~known)
         missed += int(np.count_nonzero(~known[new - 1] & ~asked[new - 1]))
     return missed / (len(begins) * half)
+
+
+def _half(coordinates: NDArray[Any], extent: int, rows: float) -> int:
+    """Return how many coordinates a half is to have, so that one and a half of them, from the middle, choose as many rows as the cache
+    holds: more where some rows are chosen again and again."""
+    count, half = len(coordinates), max(int(_HALF * rows), 64)
+    for _ in range(_TRIES):
+        half = min(half, _MOST, count // 2)
+        length = min(int(half / _HALF), count)
+        begin = (count - length) // 2
+        chosen = np.zeros(extent, dtype=bool)
+        chosen[coordinates[begin : begin + length]] = True
+        most = rows / max(1, np.count_nonzero(chosen))
+        if most <= _ENOUGH:
+            break
+        half = int(min(most, 2.0) * half)
+    return min(half, _MOST, count // 2)

@@ -34,7 +34,7 @@ CHUNKING = "chunking"
 """The hole of how a parallel loop is shared out."""
 
 _LEAST_GAIN = 1.02  # that a prefetch is to have
-_MISS = 10.0  # hits that a miss takes the time of
+_MISSES = 10.0, 30.0  # hits that a miss takes the time of that comes from the last level of cache, or from memory
 _ELSEWHERE = 1.03  # times as long take rows that another thread had the last time
 _GIVEN = 1.08  # times as long may take what is shared out in a way that nothing is known of here
 _AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for a reason alone
@@ -178,9 +178,14 @@ def _prefetched(
         if begun and far is not None and operand.nbytes > _second_level() and _gathers_from_afar(problem, originals):
             return far, constants.stream_miss
         return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
-    share = max((_scattered(problem, operand, name, *where) for where in _stored_by(problem, originals)), default=0.0)
-    missing = _MISS * share / (_MISS * share + 1 - share)
-    times = missing / constants.prefetch_miss + (1 - missing) / constants.prefetch_hit
+    outside, far = (
+        max((_scattered(problem, operand, name, level, *where) for where in _stored_by(problem, originals)), default=0.0)
+        for level in (_second_level(), this_machine().last_level_cache)
+    )
+    far = min(far, outside)
+    weights = 1 - outside, _MISSES[0] * (outside - far), _MISSES[1] * far
+    gains = constants.prefetch_hit, constants.prefetch_miss, constants.prefetch_far
+    times = sum(weight / gain for weight, gain in zip(weights, gains, strict=True)) / sum(weights)
     return (hole.usual, times) if times * _LEAST_GAIN <= 1 else (None, None)
 
 
@@ -188,15 +193,19 @@ def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
     """Return whether much of what stored coordinates of some indices choose of a dense operand is not in the second-level cache."""
     named = ((name, problem.operand(name)) for name in problem.formats)
     dense = [(name, operand) for name, operand in named if operand is not None and operand.format.is_dense]
-    return any(_scattered(problem, operand, name, *where) > _AFAR for name, operand in dense for where in _stored_by(problem, originals))
+    near = _second_level()
+    return any(
+        _scattered(problem, operand, name, near, *where) > _AFAR for name, operand in dense for where in _stored_by(problem, originals)
+    )
 
 
-def _scattered(problem: Problem, operand: Tensor, name: str, index: str, tensor: Tensor, level: int) -> float:
-    """Return which share of the rows that an index chooses of a dense operand comes from outside of the second-level cache."""
+def _scattered(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
+    """Return which share of the rows that an index chooses of a dense operand comes from outside of a cache of so many bytes, through
+    which the entries that choose them pass as well."""
     if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
         return 0.0
-    row = operand.nbytes / max(1, problem.extents[index])
-    return scattered_share(tensor, level, _second_level() / max(row, 1.0))
+    row, entry = operand.nbytes / max(1, problem.extents[index]), tensor.nbytes / max(1, len(tensor.values))
+    return scattered_share(tensor, level, cache / max(row + entry, 1.0))
 
 
 def _second_level() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,6 +92,48 @@ def test_what_is_gathered_at_random_is_scattered_and_what_runs_along_is_not() ->
     few.indices[:] = few.indices % 300 * 100
     few.sum_duplicates()
     assert scattered_share(tensor(few), 1, 4096) < 0.02  # what is used again and again stays in the cache
+
+
+def missed(coordinates: np.ndarray, rows: int) -> float:
+    """Which share of the rows that are asked for in turn, again and again, is not in a cache that holds so many and loses the one not used
+    for longest, and does not follow one that is."""
+    cache, count = OrderedDict[int, None](), 0
+    for place, row in enumerate(2 * coordinates.tolist()):
+        if row in cache:
+            cache.move_to_end(row)
+            continue
+        count += place >= len(coordinates) and row - 1 not in cache
+        cache[row] = None
+        if len(cache) > rows:
+            cache.popitem(last=False)
+    return count / len(coordinates)
+
+
+GATHERED = [
+    "random:uniform:20000x20000:nnz=1e5", "random:uniform:300x60000:nnz=6e4", "random:banded:8000:bandwidth=6", "random:stencil5:120x120",
+    "random:zipf:20000x20000:nnz=1e5", "random:rmat:scale=14:nnz=1e5", "random:skewed:20000x20000:nnz=1e5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [300, 2000, 12_000])
+@pytest.mark.parametrize("name", GATHERED)
+def test_what_is_scattered_is_what_a_cache_loses(name: str, rows: int) -> None:
+    matrix = generate(name, "csr")
+    coordinates = matrix.levels[1].crd
+    assert coordinates is not None
+    assert scattered_share(matrix, 1, rows) == pytest.approx(missed(coordinates, rows), abs=0.06)
+
+
+def test_rows_are_prefetched_where_no_cache_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the last level holds are near enough on this machine, which has two."""
+    constants = Constants(prefetch_hit=0.9, prefetch_miss=1.0, prefetch_far=1.3)
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    matrix = generate("random:uniform:20000x20000:nnz=1e5", "csr")
+    for last, expected in ((2**21, True), (2**23, False)):  # the other operand has 5 million bytes
+        machine = replace(this_machine(), caches=(CacheLevel(2, 2**18, 64, 1), CacheLevel(3, last, 64, 2)))
+        monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda machine=machine: machine)
+        for threads in (1, 2):
+            assert ("prefetch(j, X" in str(model_choice(spmm(matrix, threads=threads)))) == expected
 
 
 def spmm(matrix, columns: int = 32, threads: int = 1) -> Problem:
@@ -198,6 +241,7 @@ def test_constants_are_measured_and_remembered(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(module, "constants_file", lambda: place)
     monkeypatch.setattr(calibration, "_TURNS", 1)
     monkeypatch.setattr(calibration, "_FAR_ROWS", 2**10)
+    monkeypatch.setattr(calibration, "_FARTHEST_ROWS", 2**11)
     found, disturbed = calibration.calibrate(2, Alone())
     assert found.is_sane
     assert not disturbed
