@@ -26,10 +26,10 @@ from .measure.timing import Counters, least_of
 from .problem import make_problem
 
 _TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one
-_COLUMNS = 32
 _FAR_ROWS = 2**17  # at most, of the operand that the second-level cache does not hold
 _FARTHEST_ROWS = 2**19  # at most, of the one that no cache holds
-_SPMM, _SPMV = "Y(i,k) = A(i,j) * X(j,k)", "y(i) = A(i,j) * X(j)"
+_SPMM, _SDDMM, _SPMV = "Y(i,k) = A(i,j) * X(j,k)", "C(i,j) = A(i,j) * U(i,k) * X(j,k)", "y(i) = A(i,j) * X(j)"
+_COLUMNS = {_SPMM: 32, _SDDMM: 16, _SPMV: 1}
 _PREFETCHED = "prefetch(j, X, 8)"
 _SHARED = "parallelize(i, cpu_thread, no_races, {})"
 _IN_VECTORS = "parallelize(j, cpu_vector, parallel_reduction)"
@@ -61,11 +61,13 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     """Return the constants; what each turn was disturbed by is added to ``company``."""
     usual = Constants()
 
-    def times(rows: int, nonzeros: int, *schedules: str, expression: str = _SPMM) -> tuple[float, list[float]]:
-        columns = _COLUMNS if expression == _SPMM else 1
-        dense = aligned_full(rows * columns, 1.0, np.float64).reshape(rows, columns)
-        matrix = generate(f"random:uniform:{rows}x{rows}:nnz={nonzeros}", "csr")
-        problem = make_problem(expression, {"A": matrix, "X": dense if expression == _SPMM else dense.ravel()}, threads=threads)
+    def times(rows: int, chosen: int, nonzeros: int, *schedules: str, expression: str = _SPMM) -> tuple[float, list[float]]:
+        matrix = generate(f"random:uniform:{rows}x{chosen}:nnz={nonzeros}", "csr")
+        columns = _COLUMNS[expression]
+        dense = aligned_full(chosen * columns, 1.0, np.float64).reshape(chosen, columns)
+        operands = {"A": matrix, "X": dense.ravel() if expression == _SPMV else dense, "U": dense[:rows]}
+        named = {name: operand for name, operand in operands.items() if f"{name}(" in expression}
+        problem = make_problem(expression, named, "csr" if expression == _SDDMM else None, threads=threads)
         runs: list[Callable[[], Any]] = [
             compile_problem(problem, Schedule(text)).bind(problem.operands, problem.threads) for text in schedules
         ]
@@ -78,23 +80,24 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
         found = problem.concretized()
         return operations(problem, found.program, found.sources), least
 
-    count, (serial, prefetched) = times(2048, 40_000, "", _PREFETCHED)
-    constants = {"operation": serial / count, "prefetch_hit": serial / prefetched}
+    count, (serial,) = times(2048, 2048, 40_000, "")
+    constants = {"operation": serial / count}
     size = 4 * max((level.bytes for level in this_machine().caches if level.level == 2), default=2**20)
-    rows = min(size // (8 * _COLUMNS), _FAR_ROWS)
-    _, (plain, prefetched) = times(rows, 6 * rows, "", _PREFETCHED)
-    constants["prefetch_miss"] = plain / prefetched
-    far = min(2 * this_machine().last_level_cache // (8 * _COLUMNS), _FARTHEST_ROWS)
-    _, (plain, prefetched) = times(far, 2 * far, "", _PREFETCHED)
-    constants["prefetch_far"] = plain / prefetched
-    _, (asking, silent) = times(1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
+    for name, expression in (("prefetch", _SPMM), ("summed", _SDDMM)):
+        row = 8 * _COLUMNS[expression]
+        rows, farthest = min(size // row, _FAR_ROWS), min(2 * this_machine().last_level_cache // row, _FARTHEST_ROWS)
+        shapes = {"hit": (2048, 2048, 40_000), "miss": (rows // 2, rows, 6 * rows), "far": (farthest // 8, farthest, 2 * farthest)}
+        for place, shape in shapes.items():
+            _, (plain, prefetched) = times(*shape, "", _PREFETCHED, expression=expression)
+            constants[f"{name}_{place}"] = min(plain / prefetched, 1.0 if place == "hit" else math.inf)  # there is nothing to wait for
+    _, (asking, silent) = times(1024, 1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
     constants["stream_hit"] = silent / asking
     rows = size // 8
-    _, (near, far) = times(rows, 4 * rows, "", f"prefetch(j, A, {FAR_AHEAD})", expression=_SPMV)
+    _, (near, far) = times(rows, rows, 4 * rows, "", f"prefetch(j, A, {FAR_AHEAD})", expression=_SPMV)
     constants["stream_miss"] = far / near
     if threads > 1:
-        _, (alone, together) = times(64, 256, "", _SHARED.format("static"))
+        _, (alone, together) = times(64, 64, 256, "", _SHARED.format("static"))
         constants["start"] = max(together - alone / threads, usual.start / 6)
-        _, (whole, pieces) = times(4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
+        _, (whole, pieces) = times(4096, 4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
         constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 10)
     return Constants(**constants)

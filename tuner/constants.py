@@ -24,6 +24,8 @@ class Constants:
         prefetch_hit: speed with prefetches over that without where what is gathered lies in the second-level cache.
         prefetch_miss: the same where it lies outside, in the last level of cache.
         prefetch_far: the same where it comes from memory.
+        summed_hit, summed_miss, summed_far: the same where the rows that are gathered are summed up, as in SDDMM: what that takes leaves
+            room for fewer rows on their way, so that asking for them ahead gains more.
         stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
         stream_miss: time of such a sum with prefetches of its entries to the second level of cache over that with others, where what it
             gathers lies outside of that level.
@@ -35,16 +37,26 @@ class Constants:
     prefetch_hit: float = 0.8
     prefetch_miss: float = 1.08
     prefetch_far: float = 1.15
+    summed_hit: float = 0.9
+    summed_miss: float = 1.1
+    summed_far: float = 1.2
     stream_hit: float = 0.93
     stream_miss: float = 0.75
+
+    def prefetched(self, is_summed: bool) -> tuple[float, float, float]:
+        """Return the speed with prefetches of gathered rows over that without, where these lie in the second level of cache, in the last,
+        and in memory; ``is_summed``: each is summed up."""
+        if is_summed:
+            return self.summed_hit, self.summed_miss, self.summed_far
+        return self.prefetch_hit, self.prefetch_miss, self.prefetch_far
 
     @property
     def is_sane(self) -> bool:
         """Whether all are numbers that some machine could have."""
-        ranges = {
-            "operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4), "prefetch_hit": (0.1, 2.0),
-            "prefetch_miss": (0.1, 10.0), "prefetch_far": (0.1, 10.0), "stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0),
-        }  # fmt: skip
+        ranges = {"operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4)}
+        ranges |= {"prefetch_hit": (0.1, 2.0), "prefetch_miss": (0.1, 10.0), "prefetch_far": (0.1, 10.0)}
+        ranges |= {"summed_hit": (0.1, 2.0), "summed_miss": (0.1, 10.0), "summed_far": (0.1, 10.0)}
+        ranges |= {"stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0)}
         return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
 
 

@@ -73,8 +73,10 @@ def calibrated() -> list[Check]:
     try:
         constants, disturbed = calibrate(available_cores())
         shown = f"operation {1e9 * constants.operation:.2g} ns, start of threads {1e6 * constants.start:.2g} us, chunk "
-        shown += f"{1e9 * constants.chunk:.2g} ns, prefetch from the second level of cache {constants.prefetch_hit:.2f}, from the last "
-        shown += f"{constants.prefetch_miss:.2f}, from memory {constants.prefetch_far:.2f}"
+        shown += f"{1e9 * constants.chunk:.2g} ns"
+        for what, is_summed in (("prefetch", False), ("prefetch of what is summed", True)):
+            near, last, far = constants.prefetched(is_summed)
+            shown += f", {what} {near:.2f} from the second level of cache, {last:.2f} from the last, {far:.2f} from memory"
         shown += f", sums that ask for nothing ahead {constants.stream_hit:.2f}, and far ahead {constants.stream_miss:.2f}"
         found.append(Check("constants", not disturbed, False, shown, _BUSY if disturbed else ""))
     except SparsetuneError as error:

@@ -42,7 +42,7 @@ _CHUNKS = 2  # a thread: with fewer, who has one more works much longer
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
 _AFAR = 0.25  # of what is gathered, from which on it is waited for, and not what is gone through in order
 _ONE_BY_ONE = 0.75  # times as long as batches of short rows take sums that are made one by one, where their ends are foreseen
-_CACHE_SHARE = 0.5  # of the last level of cache, that what is gone through in order has to itself
+_CACHE_SHARE = 0.5  # of the last level of cache, that one operand has to itself
 
 
 @frozen
@@ -180,13 +180,20 @@ def _prefetched(
         return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
     outside, far = (
         max((_scattered(problem, operand, name, level, *where) for where in _stored_by(problem, originals)), default=0.0)
-        for level in (_second_level(), this_machine().last_level_cache)
+        for level in (_second_level(), int(_CACHE_SHARE * this_machine().last_level_cache))
     )
     far = min(far, outside)
     weights = 1 - outside, _MISSES[0] * (outside - far), _MISSES[1] * far
-    gains = constants.prefetch_hit, constants.prefetch_miss, constants.prefetch_far
+    gains = constants.prefetched(_is_summed(problem, name, originals))
     times = sum(weight / gain for weight, gain in zip(weights, gains, strict=True)) / sum(weights)
     return (hole.usual, times) if times * _LEAST_GAIN <= 1 else (None, None)
+
+
+def _is_summed(problem: Problem, name: str, originals: tuple[str, ...]) -> bool:
+    """Return whether the rows that some indices choose of an operand are summed up: none of their own indices is one of the result."""
+    read = [access for access in accesses(problem.assignment.value) if access.tensor == name]
+    along = {index for access in read for index in access.indices}.difference(originals)
+    return bool(along) and along.isdisjoint(problem.assignment.target.indices)
 
 
 def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:

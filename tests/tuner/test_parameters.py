@@ -129,11 +129,24 @@ def test_rows_are_prefetched_where_no_cache_holds_them(monkeypatch: pytest.Monke
     constants = Constants(prefetch_hit=0.9, prefetch_miss=1.0, prefetch_far=1.3)
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
     matrix = generate("random:uniform:20000x20000:nnz=1e5", "csr")
-    for last, expected in ((2**21, True), (2**23, False)):  # the other operand has 5 million bytes
+    for last, expected in ((2**22, True), (2**24, False)):  # half of which has room for the 5 million bytes of the other operand, or not
         machine = replace(this_machine(), caches=(CacheLevel(2, 2**18, 64, 1), CacheLevel(3, last, 64, 2)))
         monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda machine=machine: machine)
         for threads in (1, 2):
             assert ("prefetch(j, X" in str(model_choice(spmm(matrix, threads=threads)))) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_are_summed_up_are_prefetched_from_nearer_by(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An inner product of two rows takes longer than what an addition of one to another takes, so that fewer are on their way."""
+    constants = Constants(prefetch_miss=1.0, summed_miss=1.3)
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    machine = replace(this_machine(), caches=(CacheLevel(2, 2**18, 64, 1), CacheLevel(3, 2**25, 64, 2)))
+    monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+    matrix, rows = generate("random:uniform:20000x20000:nnz=1e5", "csr"), np.ones((20_000, 20))
+    products = make_problem("C(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": matrix, "U": rows, "V": rows}, "csr", threads=threads)
+    assert "prefetch(j, V" in str(model_choice(products))
+    assert "prefetch" not in str(model_choice(spmm(matrix, 20, threads)))
 
 
 def spmm(matrix, columns: int = 32, threads: int = 1) -> Problem:
