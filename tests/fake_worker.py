@@ -25,7 +25,8 @@ from sparsetune.tuner.kernels import Task
 from sparsetune.tuner.measure import worker
 from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.oracle import evaluate_dense
-from sparsetune.tuner.measure.timing import Contestant, burst, measure, run_once
+from sparsetune.tuner.measure.sampling import Contestant, burst, run_once
+from sparsetune.tuner.measure.timing import measure
 
 CODES = ("sleep 0.004", "sleep 0.002", "sleep 0.001", "crash", "wrong", "illegal", "compile", "same as sleep 0.002", "sleep 0.003", "hang")
 

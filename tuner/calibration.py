@@ -22,7 +22,7 @@ from .constants import Constants, remember_constants
 from .costs import operations
 from .kernels import compile_problem
 from .measure.company import Company, Witness, crowded
-from .measure.timing import Counters, least_of
+from .measure.sampling import Counters, least_of
 from .problem import make_problem
 
 _TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one

@@ -13,7 +13,8 @@ from ..compiler.storage.tensor import Tensor
 from .kernels import compile_problem
 from .measure.finals import compare
 from .measure.order_statistics import median
-from .measure.timing import burst_size, least_of, turns
+from .measure.rotation import turns
+from .measure.sampling import burst_size, least_of
 from .model import model_choice
 from .peers import Peer
 from .problem import Problem

@@ -17,7 +17,7 @@ from .measure.finals import MIN_ROUNDS, Burst, Comparison, Verdict, play
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner
-from .measure.timing import Sample, burst_size
+from .measure.sampling import Sample, burst_size
 from .model import nothing_within
 from .records import STOPPED, Decision, Status
 from .trials import DEFAULT, Campaign, Trial, Trials

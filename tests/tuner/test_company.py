@@ -16,7 +16,7 @@ import sparsetune as st
 from sparsetune.compiler.native import team
 from sparsetune.tuner.measure import company
 from sparsetune.tuner.measure.company import Company, Witness
-from sparsetune.tuner.measure.timing import Sample
+from sparsetune.tuner.measure.sampling import Sample
 from sparsetune.tuner.measure.turn import Turn
 from sparsetune.tuner.nightly import racer
 

@@ -18,9 +18,10 @@ from sparsetune.compiler.targets.cuda import CudaLaunch
 from sparsetune.compiler.targets.executor import EXECUTOR, FLAGS
 from sparsetune.tuner.kernels import Task, compile_task
 from sparsetune.tuner.measure import handover
+from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.eviction import FLUSHED
 from sparsetune.tuner.measure.policy import Policy
-from sparsetune.tuner.measure.timing import Alone, Contestant, run_once, take_sample
+from sparsetune.tuner.measure.sampling import Contestant, run_once, take_sample
 from sparsetune.tuner.measure.worker import Worker
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]

@@ -4,7 +4,7 @@ Two times taken minutes apart on a shared machine say little; two taken one afte
 whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
 assumes nothing about the noise. But where other programs keep the cores, a schedule of two threads is as fast as one of a thread, so
 rounds that were disturbed are repeated, and count only where there are too few others: by the processor time that was taken
-(``timing.Sample.alone``).
+(``sampling.Sample.alone``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .order_statistics import median, median_interval_ranks
-from .timing import PATIENCE, turns
+from .rotation import turns
+from .sampling import PATIENCE
 
 MIN_ROUNDS = 6
 """Fewer rounds have no 95% interval of a median at all."""

@@ -27,7 +27,7 @@ from ..problem import Problem
 from ..records import Status
 from . import handover
 from .policy import Policy
-from .timing import PATIENCE, Sample, burst_size
+from .sampling import PATIENCE, Sample, burst_size
 from .turn import WAIT_SECONDS, Turn
 from .worker import BUILD_SECONDS, CORES
 

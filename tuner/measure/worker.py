@@ -37,7 +37,8 @@ from .eviction import FLUSHED, Eviction
 from .lifeline import end_with_parent
 from .oracle import absolute
 from .policy import Policy
-from .timing import Contestant, Counters, Known, Sample, burst, fastest, least_of, measure, run_once
+from .sampling import Contestant, Counters, Sample, burst, fastest, least_of, run_once
+from .timing import Known, measure
 from .verify import Reference, Result, dense_difference, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
 from .windows import as_read, cut_out
 

@@ -21,7 +21,7 @@ from ..database import Database
 from ..environment import code_version, describe_environment
 from ..measure.order_statistics import median, median_interval_ranks
 from ..measure.runner import LostProcess, Runner, Worker
-from ..measure.timing import PATIENCE
+from ..measure.sampling import PATIENCE
 from ..measure.turn import Turn
 from ..problem import Problem
 from ..records import Measurement, Status

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...compiler.storage.aligned import aligned_copy, aligned_full
 from ...compiler.storage.tensor import Tensor
-from ..measure.timing import least_of
+from ..measure.sampling import least_of
 from ..problem import Problem
 from .products import MatrixProduct, matrix_product, matrix_sum
 

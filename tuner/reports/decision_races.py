@@ -24,7 +24,7 @@ from ..database import Database
 from ..kernels import compile_problem
 from ..lookup import lookup_problem
 from ..measure.finals import Comparison
-from ..measure.timing import least_of
+from ..measure.sampling import least_of
 from ..model import model_choice
 from ..parameters import largest_share
 from ..peers import Peer

@@ -14,7 +14,7 @@ from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ...datasets.generate import PREFIX, generate
 from ...datasets.inputs import fetch, load
-from ..measure.timing import least_of
+from ..measure.sampling import least_of
 from .compile_times import TYPICAL_EXPRESSIONS, compile_time, five_operands, read_times, sums_of_high_order, write_times
 from .default_cases import PYDATA, Case, Run, conversions, kernels, products
 from .defaults_page import page

@@ -32,7 +32,7 @@ from ..explore import explore
 from ..forests.exploration import ForestExploration
 from ..kernels import compile_problem
 from ..limits import workspace_elements
-from ..measure.timing import least_of
+from ..measure.sampling import least_of
 from ..model import model_choice
 from ..problem import Problem
 from . import forest_parts

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from ...compiler.frozen import frozen
 from ..measure.finals import Comparison, compare
 from ..measure.order_statistics import median
-from ..measure.timing import least_of, turns
+from ..measure.rotation import turns
+from ..measure.sampling import least_of
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -1,0 +1,25 @@
+"""In which order contestants run, round by round, so that none is favoured by what ran before it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+Name = TypeVar("Name")
+
+
+def turns(names: Iterable[Name]) -> Iterator[list[Name]]:
+    """Yield one order of contestants after another, without end and the same every time.
+
+    Each is shuffled, so that none always follows the same other, and none begins with what the one before ended with: what runs
+    twice in a row finds its own data in the caches.
+    """
+    draw, order = random.Random(0), list(names)
+    last: Name | None = None
+    while True:
+        draw.shuffle(order)
+        if len(order) > 1 and order[0] == last:
+            order.append(order.pop(0))
+        last = order[-1] if order else None
+        yield list(order)
