@@ -111,7 +111,7 @@ class _Costs(Passes, Stepping):
         started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = self._start(loops, leaf) if started else 0.0
-        again = self.passed_again(address, leaf)
+        again = self.passed_again(leaf, loops, iterations)
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
     def _read(self, access: Access, innermost: set[str], apart: bool) -> float:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from ..compiler.concrete.nodes import Assign, Program
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, accesses
-from ..compiler.schedule.addresses import Address, enclosing_loops
 from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
 from ..compiler.views import View
 from .iterations import Iterations
@@ -39,19 +38,24 @@ class Passes(Iterations):
     def _is_stored_view(self, access: Access) -> bool:
         return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
 
-    def passed_again(self, address: Address, leaf: Assign) -> float:
+    def passed_again(self, leaf: Assign, loops: Sequence[str], iterations: float) -> float:
         """Return what it costs that loops pass over the result, stored operands and filters more than once, where these leave the near
-        cache before they are needed again: lines that come again, by how far away they are."""
-        loops = enclosing_loops(self._program.statement, address)
-        iterations, steps = self._points(self._covered(address), address, leaf), self._steps(loops)
-        arrays = (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read) or self._is_filter(read)))
-        return sum(self._passed_over_again(access, steps, iterations) for access in arrays)
+        cache before they are needed again: lines that come again, by how far away they are.
 
-    def _passed_over_again(self, access: Access, steps: Sequence[_Step], iterations: float) -> float:
-        own = self._along(access)
-        elements = self._far_elements(access, own)
-        if elements <= FAR_ELEMENTS:
+        Args:
+            leaf: the assignment.
+            loops: around it, outermost first.
+            iterations: of all of them together.
+        """
+        arrays = (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read) or self._is_filter(read)))
+        far = [(access, elements) for access in arrays if (elements := self._far_elements(access, self._along(access))) > FAR_ELEMENTS]
+        if not far:
             return 0.0
+        steps = self._steps(loops)
+        return sum(self._passed_over_again(access, elements, steps, iterations) for access, elements in far)
+
+    def _passed_over_again(self, access: Access, elements: float, steps: Sequence[_Step], iterations: float) -> float:
+        own = self._along(access)
         density = elements / self._everywhere(own)
         repeating = [place for place, step in enumerate(steps) if step.index not in own]
         inside = {place: density * math.prod(step.length for step in steps[place:] if step.index in own) for place in repeating}
@@ -68,13 +72,14 @@ class Passes(Iterations):
     def _steps(self, loops: Sequence[str]) -> list[_Step]:
         """Return the original indices that loops go through, outermost first: a collapsed loop goes through the inner index once for each
         value of the outer one, and loops that one was split into share its length."""
-        left = {name: max(1.0, float(self._problem.extents.get(name, 1))) for name in self._originals(loops)}
+        names = [self._graph.originals(loop) for loop in loops]
+        left = {name: max(1.0, float(self._problem.extents.get(name, 1))) for own in names for name in own}
         steps = list[_Step]()
         for place in reversed(range(len(loops))):
-            around = self._originals(loops[:place])
-            length = self._graph.constant_extent(loops[place], self._problem.extents)
+            around = {name for own in names[:place] for name in own}
+            length = None if around.isdisjoint(names[place]) else self._graph.constant_extent(loops[place], self._problem.extents)
             room = math.inf if length is None else max(1.0, float(length))
-            for name in reversed(self._graph.originals(loops[place])):
+            for name in reversed(names[place]):
                 steps.append(_Step(name, min(room, left[name]) if name in around else left[name]))
                 left[name], room = left[name] / steps[-1].length, max(1.0, room / steps[-1].length)
         return steps[::-1]
