@@ -129,3 +129,11 @@ def test_what_the_rules_explain() -> None:
     unexplained = {name for name, steps in STEPS.items() if steps[-1] != PAPER[name]}
     assert unexplained == {"SDDMM-SpMM-GEMM", "SpTTM-TTM-TTM"}
     assert all(steps[-1][1] == PAPER[name][1] for name, steps in STEPS.items())
+
+
+def test_no_poset_by_depths_leaves_an_odd_number() -> None:
+    """101 of SpTTM-TTM-TTM: forests of equal loop depth and equal modes of buffers come in even numbers."""
+    _, all_forests = shallow("SpTTM-TTM-TTM")
+    kinds = Counter((forest.loop_depth, *(edge.open.bit_count() for edge in forest.edges)) for forest in all_forests)
+    assert all(count % 2 == 0 for count in kinds.values())
+    assert PAPER["SpTTM-TTM-TTM"][0][0] % 2 == 1
