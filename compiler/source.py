@@ -40,8 +40,10 @@ def quoted(text: str, most: int) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the closest known name, or nothing."""
+    """Return `` (did you mean 'x'?)`` for the closest known name, first one in which two letters changed places; or nothing."""
     from difflib import get_close_matches  # for mistakes alone
 
-    close = get_close_matches(name, list(known), 1, 0.5)
+    names = list(known)
+    swapped = {name[:place] + name[place : place + 2][::-1] + name[place + 2 :] for place in range(len(name) - 1)}
+    close = [one for one in names if one in swapped] or get_close_matches(name, names, 1, 0.5)
     return f" (did you mean '{close[0]}'?)" if close else ""

@@ -112,7 +112,7 @@ class Victims:
         if not self.database.exists():
             return 0
         with open_database(self.database) as store:
-            return store.stats()["records"]
+            return store.stats()["measurements"]
 
     def problems(self) -> list[str]:
         with open_database(self.database) as store:

@@ -108,7 +108,10 @@ def test_formats_of_matrices_have_names() -> None:
     assert st.Format("CSC") == st.Format("ds", order=(1, 0))
     assert st.Format("dcsr", order=(1, 0)) == st.Format("dcsc")
     assert st.tensor(A, st.Format("csr")).format == st.tensor(A, "csr").format
-    for text, says in (("crs", r"did you mean 'csr'\?"), ("csf", "as many levels as its tensor has modes"), ("densee", "'dense'")):
+    for text, meant in (("crs", "csr"), ("cfs", "csf"), ("csrr", "csr"), ("densee", "dense")):
+        with pytest.raises(FormatError, match=rf"did you mean '{meant}'\?"):
+            st.Format(text)
+    for text, says in (("csf", "as many levels as its tensor has modes"), ("densee", "'dense'")):
         with pytest.raises(FormatError, match=says):
             st.Format(text)
 

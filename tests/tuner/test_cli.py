@@ -229,7 +229,7 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     assert before >= 2
     assert call("db", "export", str(tmp_path / "r.jsonl"))[0] == 0
     other = str(tmp_path / "other.sqlite")
-    assert f"{before + 1} of them new" in call("db", "import", str(tmp_path / "r.jsonl"), "--db", other)[2]
+    assert f"{before} of them new" in call("db", "import", str(tmp_path / "r.jsonl"), "--db", other)[2]
     assert "0 of them new" in call("db", "import", str(tmp_path / "r.jsonl"), "--db", other)[2]
     assert call_json(call, "db", "stats", "--db", other)["records"] == before
     assert call("db", "export", str(tmp_path / "t4.json"), "--as", "t4")[0] == 0
@@ -238,6 +238,11 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     assert call("db", "export", str(tmp_path / "caches"), "--as", "kernel-tuner")[0] == 0
     (cache,) = (tmp_path / "caches").iterdir()
     assert json.loads(cache.read_text())["kernel_name"] == "T0(i0) = T1(i0,i1) * T2(i1)"
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == before, "all that is counted is written"
+    status, _, said = call("db", "export", str(tmp_path / "r.xyz"))
+    assert (status != 0, said.count("\n"), (tmp_path / "r.xyz").exists()) == (True, 1, False)
+    assert ".jsonl, " in said
+    assert "--as jsonl|" in said
     status, _, said = call("db", "export", str(tmp_path / "r.csv"))
     rows = list(csv.DictReader((tmp_path / "r.csv").open()))
     kinds = {row["record"] for row in rows}

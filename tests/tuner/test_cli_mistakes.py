@@ -180,7 +180,7 @@ def test_interruption_keeps_trials_and_the_same_command_goes_on(own_database: Pa
         time.sleep(0.05)
         if own_database.exists():
             with open_database(own_database, read_only=True) as store:
-                count = store.stats()["records"]
+                count = store.stats()["measurements"]
     tuning.send_signal(signal.SIGINT)
     out, err = tuning.communicate(timeout=600)  # all 500 trials would take hours
     assert tuning.returncode == 130
@@ -190,7 +190,7 @@ def test_interruption_keeps_trials_and_the_same_command_goes_on(own_database: Pa
     assert "run the same command again to go on" in last
     assert "Traceback" not in err
     with open_database(own_database) as store:
-        kept = store.stats()["records"]
+        kept = store.stats()["measurements"]
         assert kept >= count
         assert store.check() == []
     arguments[arguments.index("500")] = str(kept + 1)

@@ -44,7 +44,7 @@ def test_export_and_import(tmp_path: Path) -> None:
     with open_database(":memory:") as other:
         assert import_json_lines(other, path) == (3, 3)
         assert import_json_lines(other, path) == (3, 0)
-        assert other.stats()["records"] == 2
+        assert other.stats()["measurements"] == 2
         assert other.stats()["decisions"] == 1
 
 

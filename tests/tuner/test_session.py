@@ -294,7 +294,7 @@ def test_killed_campaign_goes_on(database: Path) -> None:
         time.sleep(0.01)
         if database.exists():
             with open_database(database, read_only=True) as store:
-                count = store.stats()["records"]
+                count = store.stats()["measurements"]
     tuning.send_signal(signal.SIGKILL)
     tuning.wait()
     again = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -23,7 +23,7 @@ from .output import note, print_json
 
 _NAMES = {"jsonl": "JSON Lines", "csv": "CSV", "shipped": "JSON Lines to ship", "t4": "T4 results", "kernel-tuner": "Kernel Tuner caches"}
 _WRITERS: dict[str, Callable[[Iterator[Any], IO[str]], int]] = {"jsonl": write_json_lines, "csv": write_csv, "shipped": write_shipped}
-_KINDS = {".csv": "csv"}
+_KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", "": "jsonl"}
 """What the ending of a file asks for."""
 
 
@@ -82,12 +82,12 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
 @click.option("--as", "kind", type=click.Choice(list(_NAMES)),
               help="JSON Lines of our own; CSV; decisions as they ship with the package; T4 results with a metadata file; "
                    "Kernel Tuner caches in a folder.  "
-                   "[default: csv for FILE.csv, else jsonl]")  # fmt: skip
+                   "[default: csv for FILE.csv, jsonl for FILE.jsonl and FILE.ndjson]")  # fmt: skip
 @click.option("--decisions", is_flag=True, help="Of JSON Lines: only what campaigns decided, without their trials.")
 @options.together(options.database, options.as_json)
 def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
     """Write the records to FILE, a folder for Kernel Tuner caches, or - for standard output."""
-    kind = kind or _KINDS.get(Path(output).suffix.lower(), "jsonl")
+    kind = kind or _kind_of(output)
     with open_existing(given["database"]) as database:
         try:
             if kind == "kernel-tuner":
@@ -105,6 +105,19 @@ def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
             _show(database, given["as_json"], True)
 
 
+def _kind_of(output: str) -> str:
+    """Return the form that the ending of a file asks for; JSON Lines where it has none.
+
+    Raises:
+        DatabaseError: it asks for none of ours.
+    """
+    ending = Path(output).suffix.lower()
+    if ending not in _KINDS:
+        endings = ", ".join(filter(None, _KINDS))
+        raise DatabaseError(f"cannot tell the form of {output} by its ending; end it in one of {endings}, or say --as {'|'.join(_NAMES)}")
+    return _KINDS[ending]
+
+
 def open_existing(url: str | None) -> Database:
     """Open a database that has to be there if it is named; the default one is made if it is missing.
 
@@ -120,10 +133,10 @@ def _show(database: Database, as_json: bool, ok: bool) -> None:
         counts = {name: found[name] for name in ("records", "kernels", "machines")}
         print_json({**counts, "path": database.url, "ok": ok})
         return
-    print(f"path       {database.url}")
+    print(f"path          {database.url}")
     for name, count in found.items():
-        print(f"{name:<9}  {count}")
-    print(f"state      {'ok' if ok else 'damaged'}")
+        print(f"{name:<12}  {count}")
+    print(f"state         {'ok' if ok else 'damaged'}")
 
 
 def _export_t4(database: Database, output: str) -> int:

@@ -119,7 +119,8 @@ def select(table: str, columns: tuple[str, ...], filters: tuple[str, ...], versi
 
 
 COUNTS = {
-    "records": "SELECT count(*) FROM st_measurement",
+    "records": "SELECT (SELECT count(*) FROM st_measurement) + (SELECT count(*) FROM st_decision)",
+    "measurements": "SELECT count(*) FROM st_measurement",
     "decisions": "SELECT count(*) FROM st_decision",
     "kernels": "SELECT count(DISTINCT kernel) FROM st_workload",
     "machines": "SELECT count(DISTINCT machine) FROM st_workload",

@@ -116,7 +116,7 @@ class Database:
         yield from self.decisions()
 
     def stats(self) -> dict[str, int]:
-        """Return how many records, decisions, kernels, machines, inputs and failed trials there are."""
+        """Return how many records there are, of these measurements and decisions, and how many kernels, machines, inputs, failed trials."""
         return {name: self._count(query) for name, query in sql.COUNTS.items()}
 
     def check(self) -> list[str]:
