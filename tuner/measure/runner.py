@@ -27,9 +27,10 @@ from ..problem import Problem
 from ..records import Status
 from . import handover
 from .policy import Policy
+from .resources import CORES
 from .sampling import PATIENCE, Sample, burst_size
 from .turn import WAIT_SECONDS, Turn
-from .worker import BUILD_SECONDS, CORES
+from .worker import BUILD_SECONDS
 
 _LOAD_SECONDS = 300.0
 _DEFAULT_SECONDS = 60.0  # that the default schedule may take at least, beside whatever it is timed

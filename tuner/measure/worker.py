@@ -17,30 +17,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
-from ...compiler.concrete.affine import Viewed, is_affine, viewed
-from ...compiler.concrete.check import formats_of
-from ...compiler.errors import BuildError, FormatError, SparsetuneError
+from ...compiler.errors import BuildError, SparsetuneError
 from ...compiler.native.machine import allowed_cores
-from ...compiler.notation.functions import has_functions
-from ...compiler.notation.nodes import Assignment
-from ...compiler.notation.parser import parse
-from ...compiler.notation.printer import show_assignment
 from ...compiler.storage.tensor import Tensor
-from ..extents import all_extents
-from ..kernels import Task, device_clock, free_extents
+from ..kernels import Task, device_clock
 from . import handover
+from .candidate import Compile, Compiled
 from .eviction import FLUSHED, Eviction
 from .lifeline import end_with_parent
-from .oracle import absolute
 from .policy import Policy
+from .reference import Referee
+from .resources import limit_memory, take_all_cores, take_precedence
 from .sampling import Contestant, Counters, Sample, burst, fastest, least_of, run_once
 from .timing import Known, measure
-from .verify import Reference, Result, dense_difference, difference, oracle_difference, reduction_length, sampled_problem, tolerance_factor
-from .windows import as_read, cut_out
+from .verify import Reference, Result, difference
 
 BUILD_SECONDS = 60.0
 """How long a compiler may take for one candidate."""
@@ -48,50 +42,9 @@ BUILD_SECONDS = 60.0
 AHEAD = 16
 """How many candidates may be built together before the first of them is measured."""
 
-CORES = "SPARSETUNE_WORKER_CORES"
-"""Environment variable: the numbers of the cores that a worker may use, with commas between them."""
-
 _TRIAD_LENGTH = 2**18  # doubles an array: three of them fit into a last-level cache
 _KEPT_BOUND = 8  # bound kernels kept for the finals; each may hold a result array
 _KEPT_KERNELS = _KEPT_BOUND + AHEAD  # with what was built ahead
-_MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
-_ORACLE_ENTRIES = 5_000_000  # stored entries up to which a sample is cut out of the operands
-
-
-class Compiled(Protocol):
-    """A candidate's generated code; ``kernels.compile_task`` makes them, tests may make others."""
-
-    @property
-    def built_by(self) -> tuple[str, str]:
-        """The compiler's name and version, and the flags, that it is compiled with."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Digest of the generated source."""
-        ...
-
-    @property
-    def converts(self) -> bool:
-        """Whether binding converts operands, which is then part of the cost."""
-        ...
-
-    @property
-    def shares_work(self) -> bool:
-        """Whether several threads share its work, if there are several."""
-        ...
-
-    def load(self, seconds: float) -> None:
-        """Compile and load."""
-        ...
-
-    def bind(self, operands: Mapping[str, Tensor], threads: int, out: Any = None) -> Bound:
-        """Return what runs on the operands."""
-        ...
-
-
-Bound = Callable[[], Result]
-Compile = Callable[[Task, str, Mapping[str, Tensor]], Compiled]
 
 
 class Worker:
@@ -158,37 +111,17 @@ class Worker:
 
     def make_reference(self, schedule: str) -> dict[str, Any]:
         """Run a schedule, check it against the definition on a sample, and store its result and bound."""
-        assignment = parse(self._task.expression)
-        if (wrong := self._check_against_definition(assignment, schedule)) is not None:
+        if (wrong := self._referee.wrong_on_sample(schedule)) is not None:
             return {"status": "wrong", "message": f"the {'given' if schedule else 'default'} schedule is wrong on a sample: {wrong}"}
         kernel = self._kernel(schedule)
         bound = kernel.bind(self._operands, self._task.threads)
         result, first = run_once(Contestant(bound, device=device_clock(bound)), self._counters)
         if not kernel.converts:
             self._first = schedule, first
-        folder = self._folder / "reference"
-        folder.mkdir(exist_ok=True)
-        stored = {"result": _as_tensor(result)}
-        if (largest := self._bound_of(assignment, schedule)) is not None:
-            stored["bound"] = _as_tensor(largest)
-        handover.save(folder, stored)
+        self._referee.keep(result, schedule)
         if isinstance(result, np.ndarray) and result.ndim:
             self._out = result
         return {"status": "ok", "seconds": first.seconds}
-
-    def _bound_of(self, assignment: Assignment, schedule: str) -> Result | None:
-        """Run the expression without differences on absolute operands; None where it is what it was without."""
-        if has_functions(assignment.value) or self._task.semiring != ("+", "*"):
-            return None
-        bounding = absolute(assignment)
-        magnitudes = {name: _absolute(operand) for name, operand in self._operands.items()}
-        if bounding == assignment and all(magnitudes[name] is operand for name, operand in self._operands.items()):
-            return None
-        task = replace(self._task, expression=show_assignment(bounding))
-        try:
-            return self._run_once(schedule, magnitudes, task)
-        except SparsetuneError:  # a schedule may speak of signs
-            return self._run_once("", magnitudes, task)
 
     def measure(self, schedule: str, policy: dict[str, Any], rival: str | None, rival_seconds: float | None) -> dict[str, Any]:
         """Run, check, then time a schedule, in turn with a rival that ran before and took so many seconds."""
@@ -198,7 +131,8 @@ class Worker:
             first = self._first[1]  # its result is the reference
         else:
             result, first = run_once(mine, self._counters)
-            if (wrong := difference(result, self._known_reference())) is not None:
+            self._reference = self._reference or self._referee.reference()
+            if (wrong := difference(result, self._reference)) is not None:
                 return {"status": "wrong", "message": wrong}
         if chosen.is_cold:
             mine, beside = self._colder(mine), beside and self._colder(beside)
@@ -270,44 +204,9 @@ class Worker:
         kernel = self._kernel(schedule) if task == self._task else self._compile(task, schedule, operands)
         return kernel.bind(operands, task.threads)()
 
-    def _check_against_definition(self, assignment: Assignment, schedule: str) -> str | None:
-        if sum(len(operand.values) for operand in self._operands.values() if not operand.format.is_dense) > _ORACLE_ENTRIES:
-            return None
-        if is_affine(assignment):
-            return self._check_window(assignment, schedule)
-        try:
-            operands, extents = sampled_problem(assignment, self._operands, self._task.extents)
-            result = self._run_once(schedule, operands, replace(self._task, extents=extents))
-        except FormatError:  # rows and columns of a symmetric matrix make none; all of it is compared with the reference
-            return None
-        return oracle_difference(assignment, result, operands, extents, self._task.semiring, self._task.dtype)
-
-    def _check_window(self, assignment: Assignment, schedule: str) -> str | None:
-        """As ``_check_against_definition``, of an assignment with compound subscripts."""
-        plain, known, semiring = self._plain(assignment), self._task.extents, self._task.semiring
-        if (found := cut_out(plain, assignment, self._operands, known)) is None:
-            return None
-        operands, known = found
-        result = self._run_once(schedule, operands, replace(self._task, extents=known))
-        extents = all_extents(plain, known, {name: operand.shape for name, operand in operands.items()})
-        dense, places = as_read(plain, operands, extents, semiring)
-        return dense_difference(plain.assignment, result, dense, places, extents, semiring, self._task.dtype)
-
-    def _plain(self, assignment: Assignment) -> Viewed:
-        known = formats_of(assignment, self._task.formats)
-        return viewed(assignment, known, free_extents(assignment, self._task.extents), self._task.boundary)
-
-    def _known_reference(self) -> Reference:
-        if self._reference is None:
-            stored = handover.load(self._folder / "reference")
-            result, bound = (_as_result(stored[name]) for name in ("result", "bound" if "bound" in stored else "result"))
-            assignment, usual = parse(self._task.expression), self._task.semiring == ("+", "*")
-            bound = None if has_functions(assignment.value) or not usual else bound
-            shapes = {name: operand.shape for name, operand in self._operands.items()}
-            extents = all_extents(self._plain(assignment), self._task.extents, shapes)
-            length = reduction_length(assignment, self._operands, extents)
-            self._reference = Reference(result, bound, tolerance_factor(stored["result"].dtype, length))
-        return self._reference
+    @property
+    def _referee(self) -> Referee:
+        return Referee(self._folder / "reference", self._task, self._operands, self._run_once)
 
 
 def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile, counters: Counters) -> None:
@@ -332,9 +231,9 @@ def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile, counters
 def main(compile_kernel: Compile, counters: Counters) -> None:
     """Serve on this process's standard input and output; ``counters`` tell which samples were disturbed."""
     end_with_parent()
-    _take_all_cores()
-    _limit_memory()
-    _take_precedence()
+    take_all_cores()
+    limit_memory()
+    take_precedence()
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
@@ -368,45 +267,3 @@ def _load(kernel: Compiled) -> float:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _absolute(operand: Tensor) -> Tensor:
-    """Return the operand with absolute values, itself where it has no others."""
-    if not np.any(operand.values < 0) and not np.any(np.isnan(operand.values)):
-        return operand
-    return Tensor.made(operand.shape, operand.format, operand.levels, np.abs(operand.values), operand.fill_value)
-
-
-def _as_tensor(result: Result) -> Tensor:
-    from ...compiler.storage.construct import tensor
-
-    return result if isinstance(result, Tensor) else tensor(np.array(result))
-
-
-def _as_result(stored: Tensor) -> Result:
-    return stored.values.reshape(stored.shape) if stored.format.is_dense else stored
-
-
-def _take_all_cores() -> None:
-    """Run on every core that the parent may use, though its first thread may be bound to one of them (OMP_PROC_BIND)."""
-    cores = {int(core) for core in os.environ.get(CORES, "").split(",") if core}
-    if cores and hasattr(os, "sched_setaffinity"):
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, cores)
-
-
-def _take_precedence() -> None:
-    """Run before other programs where this user may, so that they disturb measurements less."""
-    with contextlib.suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, 0, -10)
-
-
-def _limit_memory() -> None:
-    """Let an allocation beyond most of the machine's memory fail here instead of taking the machine down."""
-    try:
-        import resource
-
-        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_DATA, (int(_MEMORY_SHARE * physical), resource.RLIM_INFINITY))
-    except (ImportError, ValueError, OSError):
-        return

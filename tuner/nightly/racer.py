@@ -133,13 +133,9 @@ class Racer:
 
 def main() -> None:
     beside("../measure/lifeline.py").end_with_parent()
-    cores = {int(core) for core in os.environ.get("SPARSETUNE_WORKER_CORES", "").split(",") if core}
-    try:
-        if cores:
-            os.sched_setaffinity(0, cores)
-        os.setpriority(os.PRIO_PROCESS, 0, -10)
-    except (OSError, AttributeError):  # another system, or a user who may not
-        pass
+    resources = beside("../measure/resources.py")
+    resources.take_all_cores()
+    resources.take_precedence()
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     racer = Racer(importlib.import_module("sparsetune"))

@@ -1,0 +1,36 @@
+"""What the measuring process takes of the machine: all cores, most of the memory and no more, and the right of way."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+CORES = "SPARSETUNE_WORKER_CORES"
+"""Environment variable: the numbers of the cores that a worker may use, with commas between them."""
+
+_MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
+
+
+def take_all_cores() -> None:
+    """Run on every core that the parent may use, though its first thread may be bound to one of them (OMP_PROC_BIND)."""
+    cores = {int(core) for core in os.environ.get(CORES, "").split(",") if core}
+    if cores and hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cores)
+
+
+def take_precedence() -> None:
+    """Run before other programs where this user may, so that they disturb measurements less."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+
+
+def limit_memory() -> None:
+    """Let an allocation beyond most of the machine's memory fail here instead of taking the machine down."""
+    try:
+        import resource
+
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_DATA, (int(_MEMORY_SHARE * physical), resource.RLIM_INFINITY))
+    except (ImportError, ValueError, OSError):
+        return
