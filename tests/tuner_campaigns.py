@@ -14,7 +14,7 @@ from sparsetune.compiler.space.template import Hole, Template, opened
 from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.policy import Policy
-from sparsetune.tuner.measure.runner import Worker
+from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.search.space import Space
 from sparsetune.tuner.session import tune_problem

@@ -8,7 +8,8 @@ from ..compiler.deadline import TimeOver
 from ..compiler.errors import TuningError
 from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
-from .measure.runner import Rival, Runner
+from .measure.outcomes import Rival
+from .measure.runner import Runner
 from .records import Status
 from .trials import DEFAULT, Trials, require_default
 

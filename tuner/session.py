@@ -32,7 +32,8 @@ from .lookup import NOTHING, known_inputs, lookup_problem, usable
 from .measure.handover import sweep_folders
 from .measure.helpers import Helpers
 from .measure.policy import Policy
-from .measure.runner import Runner, Worker
+from .measure.runner import Runner
+from .measure.worker_process import Worker
 from .model import FAR, expected_gain
 from .problem import Problem, make_problem
 from .progress import Progress, Report, shown_progress

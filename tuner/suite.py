@@ -16,7 +16,7 @@ from .config import Suite, SuiteInput, SuiteKernel
 from .database import Database
 from .measure.helpers import Helpers
 from .measure.policy import Policy
-from .measure.runner import Worker
+from .measure.worker_process import Worker
 from .operands import load_operands, load_tensor
 from .problem import Problem, make_problem
 from .progress import Report

@@ -13,8 +13,9 @@ from ..compiler.native.devices import gpu_state
 from .database import Database
 from .environment import code_version, describe_environment, load_per_core
 from .measure.helpers import Question
+from .measure.outcomes import Built, Measured, Rival
 from .measure.policy import Policy
-from .measure.runner import Built, Measured, Rival, Runner
+from .measure.runner import Runner
 from .problem import Problem
 from .records import Measurement, Status, digest
 

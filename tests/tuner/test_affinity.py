@@ -37,7 +37,7 @@ k()
 if sys.argv[2] == "after":
     bind()
 assert len(os.sched_getaffinity(0)) == 1, "the runtime has bound nothing"
-from sparsetune.tuner.measure.runner import Worker
+from sparsetune.tuner.measure.worker_process import Worker
 seen = []
 ask = Worker.ask
 def watched(self, *given, **named):

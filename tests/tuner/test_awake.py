@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from sparsetune.tuner import alarm, awake
 from sparsetune.tuner.awake import TICK, Awake
-from sparsetune.tuner.measure import runner
-from sparsetune.tuner.measure.runner import Lost, Worker
+from sparsetune.tuner.measure import worker_process
+from sparsetune.tuner.measure.worker_process import Lost, Worker
 from sparsetune.tuner.records import Status
 
 LIMITED = """
@@ -75,7 +75,7 @@ def jumping(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = time.monotonic()
     jumps: Iterator[float] = iter([0.0])
     clock = lambda: time.monotonic() - begin + next(jumps, 3600.0)  # noqa: E731
-    monkeypatch.setattr(runner, "Awake", lambda: awake.Awake(clock, lambda: 0.0))
+    monkeypatch.setattr(worker_process, "Awake", lambda: awake.Awake(clock, lambda: 0.0))
 
 
 @pytest.mark.usefixtures("jumping")

@@ -18,10 +18,12 @@ from sparsetune.compiler.native.machine import available_cores
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.measure import handover, runner
+from sparsetune.tuner.measure.outcomes import Rival
 from sparsetune.tuner.measure.policy import Policy
-from sparsetune.tuner.measure.runner import Rival, Runner, Worker
+from sparsetune.tuner.measure.runner import Runner
 from sparsetune.tuner.measure.turn import Turn
 from sparsetune.tuner.measure.verify import Reference, difference, sampled_problem, tolerance_factor
+from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import SAMPLE, Status
 

@@ -28,7 +28,7 @@ from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.lookup import NOTHING, Match, lookup_problem
 from sparsetune.tuner.measure.finals import Comparison, Verdict, play
 from sparsetune.tuner.measure.policy import Policy
-from sparsetune.tuner.measure.runner import Worker
+from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
 from sparsetune.tuner.session import check_schedules, check_seed, make_budget

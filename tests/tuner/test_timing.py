@@ -13,9 +13,9 @@ from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.finals import Burst, Verdict, compare, play
 from sparsetune.tuner.measure.order_statistics import fast_end_rank, median, median_interval_ranks
+from sparsetune.tuner.measure.outcomes import Measured, Rival
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.rotation import turns
-from sparsetune.tuner.measure.runner import Measured, Rival
 from sparsetune.tuner.measure.sampling import PATIENCE, Contestant, Sample, burst, burst_size
 from sparsetune.tuner.measure.timing import Known, Timing, measure
 

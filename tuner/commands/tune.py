@@ -17,7 +17,7 @@ from ..account import least_bytes, operations
 from ..database import Database, open_database
 from ..measure.limits import machine_limits
 from ..measure.policy import CACHES, Policy
-from ..measure.runner import Worker
+from ..measure.worker_process import Worker
 from ..operands import problem_of
 from ..problem import Problem
 from ..progress import Progress, Report, show_seconds, shown_progress

@@ -24,7 +24,8 @@ from ...compiler.native.machine import this_machine
 from ...compiler.native.toolchain import available_compilers
 from ..measure.helpers import Answer, Question
 from ..measure.policy import Policy
-from ..measure.runner import Runner, Worker
+from ..measure.runner import Runner
+from ..measure.worker_process import Worker
 from ..operands import load_tensor
 from ..records import Status
 from ..search.strategy import Proposal

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..search.strategy import Proposal
-from .runner import Built, Measured, Rival
+from .outcomes import Built, Measured, Rival
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from ..config import Suite
 from ..database import Database
 from ..environment import code_version, describe_environment
 from ..measure.order_statistics import median, median_interval_ranks
-from ..measure.runner import LostProcess, Runner, Worker
+from ..measure.runner import Runner
 from ..measure.sampling import PATIENCE
 from ..measure.turn import Turn
+from ..measure.worker_process import LostProcess, Worker
 from ..problem import Problem
 from ..records import Measurement, Status
 from ..suite import first_line, open_items

@@ -28,8 +28,8 @@ from ...compiler.storage.tensor import Tensor
 from ..measure.finals import Comparison, compare
 from ..measure.handover import make_folder, total_bytes
 from ..measure.order_statistics import median
-from ..measure.runner import Lost, LostProcess, Worker
 from ..measure.turn import Turn
+from ..measure.worker_process import Lost, LostProcess, Worker
 from ..problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from ...compiler.native.machine import this_machine
 from ..database import Database, open_database, studies_folder
 from ..database.interchange import read_json_lines
 from ..environment import commit
-from ..measure.runner import Worker
+from ..measure.worker_process import Worker
 from ..peers import Peer, choose_peers
 from ..peers.mkl_peer import MklPeer
 from ..peers.pydata_peer import PydataPeer

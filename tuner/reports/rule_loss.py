@@ -22,8 +22,10 @@ from ...compiler.space.situation import Situation
 from ...compiler.space.template_space import Transformation
 from ..kernels import compile_problem
 from ..measure.finals import Comparison
+from ..measure.outcomes import Rival
 from ..measure.policy import Policy
-from ..measure.runner import Rival, Runner, Worker
+from ..measure.runner import Runner
+from ..measure.worker_process import Worker
 from ..problem import Problem
 from ..records import Status
 from .race import Pace, Series, race

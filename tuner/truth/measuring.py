@@ -14,8 +14,9 @@ from ...compiler.space.library import schedules_for
 from ..database import Database
 from ..environment import code_version, commit
 from ..legality import is_legal
-from ..measure.runner import Runner, Worker
+from ..measure.runner import Runner
 from ..measure.worker import AHEAD
+from ..measure.worker_process import Worker
 from ..model import expected_cost
 from ..problem import Problem
 from ..prune import surviving_space

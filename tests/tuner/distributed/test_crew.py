@@ -20,7 +20,7 @@ from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.distributed.crew import Crew, Identity
 from sparsetune.tuner.measure.helpers import Question
-from sparsetune.tuner.measure.runner import Built
+from sparsetune.tuner.measure.outcomes import Built
 from sparsetune.tuner.records import Status
 from sparsetune.tuner.search.strategy import Proposal
 

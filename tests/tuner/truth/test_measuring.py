@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.database import open_database
-from sparsetune.tuner.measure.runner import Worker
+from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.records import SAMPLE, Status
 from sparsetune.tuner.truth import measuring
 from sparsetune.tuner.truth.measuring import measure_table

@@ -1,0 +1,77 @@
+"""How candidates did: built, and measured beside a rival. Measuring processes, their helpers and campaigns pass these on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from ..records import Status
+from .policy import Policy
+from .sampling import Sample
+
+
+@dataclass(frozen=True)
+class Built:
+    """Outcome of compiling a candidate; ``source`` is the digest of the generated code, empty where there is none."""
+
+    status: Status
+    source: str = ""
+    seconds: float | None = None
+    compiler: str = ""
+    flags: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What a candidate is timed beside: the best schedule so far, and the seconds it took when it was measured itself."""
+
+    schedule: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Outcome of running a candidate.
+
+    Attributes:
+        seconds: of the fastest undisturbed run; in a disturbed window, see ``from_reply``.
+        low, high: around ``seconds``, see ``records.Measurement``.
+        samples: a row each, in order, with the figures of ``records.SAMPLE``.
+        disturbed: whether the times stand by themselves no more (``timing.Timing``).
+        policy: how it was timed.
+        stopped: why it was not run more often.
+    """
+
+    status: Status
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    samples: tuple[tuple[float, ...], ...] = ()
+    disturbed: bool = False
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    stopped: str = ""
+    message: str = ""
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Seconds a run of every sample."""
+        return tuple(row[0] for row in self.samples)
+
+    @classmethod
+    def from_reply(cls, reply: Mapping[str, Any], rival: Rival | None, policy: Policy) -> Self:
+        """Return what a worker's reply says of a candidate.
+
+        In a disturbed window it took the rival's seconds times the ratio of the two, but no less than its own threads ran: where others
+        keep the cores, several threads are no faster than one, and the ratio alone would flatter a candidate of one thread.
+        """
+        status, message = Status(reply["status"]), reply.get("message", "")
+        if status is not Status.OK:
+            return cls(status, message=message)
+        samples = tuple(tuple(row) for row in reply["samples"])
+        seconds, (low, high), disturbed = reply["seconds"], reply["interval"], reply["disturbed"]
+        if disturbed and rival is not None and reply["ratio"] is not None:
+            alone = min(Sample.from_row(row).least for row in samples)
+            seconds, low, high = (max(alone, ratio * rival.seconds) for ratio in (reply["ratio"], *reply["ratio_interval"]))
+        return cls(status, seconds, low, high, samples, disturbed, policy.as_dict(), reply["stopped"], message)
