@@ -11,13 +11,32 @@ class TimeOver(Exception):
     """The time of an enumeration is over; who started it goes on with what was found."""
 
 
+class Steps:
+    """A clock that goes on by the same time whenever it is read, which enumerations do at every step: what they find until a deadline by it
+    depends neither on the machine nor on what else this does.
+
+    Args:
+        seconds: of a step, on a usual machine.
+        slack: where steps take so many times as long as that, in processor time of this thread, time counts after all.
+        clock: of the processor.
+    """
+
+    def __init__(self, seconds: float, slack: float = 2.0, clock: Callable[[], float] = time.thread_time) -> None:
+        self._seconds, self._slack, self._clock = seconds, slack, clock
+        self._count, self._begin = 0, clock()
+
+    def __call__(self) -> float:
+        self._count += 1
+        return max(self._count * self._seconds, (self._clock() - self._begin) / self._slack)
+
+
 class Deadline:
     """The end of an enumeration.
 
     Args:
         seconds: of the clock, from now on; None: without end.
-        clock: ``time.thread_time`` counts the processor time of this thread, so that a busy machine finds what an idle one finds;
-            ``time.monotonic`` is for times that a user gave.
+        clock: ``time.thread_time`` counts the processor time of this thread, so that a busy machine finds about what an idle one finds;
+            ``Steps`` count steps, so that it finds the same; ``time.monotonic`` is for times that a user gave.
     """
 
     def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.thread_time) -> None:

@@ -27,7 +27,6 @@ from typing import Any, Protocol
 from numpy.typing import DTypeLike
 
 from ..compiler.concrete.affine import Boundary
-from ..compiler.deadline import Deadline
 from ..compiler.errors import SparsetuneError
 from ..compiler.format import Format, parse_format
 from ..compiler.frozen import frozen
@@ -42,7 +41,7 @@ from .features import distance
 from .legality import applied, is_legal
 from .limits import make_limits
 from .match import Match
-from .model import CHOICE_SECONDS, model_choice
+from .model import CHOICE_SECONDS, choice_deadline, model_choice
 from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
 from .shares import USUAL_CHUNK, dynamic_excess, static_excess
@@ -334,7 +333,7 @@ def _without_evidence(problem: Problem) -> Match:
 def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     """Return the model's choice and what is to be said of it.
 
-    It takes milliseconds, up to ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
+    It takes milliseconds, up to about ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
     sizes share one.
     """
     stored = (operand for operand in problem.operands.values() if not operand.format.is_dense)
@@ -342,7 +341,7 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     shares = tuple(round(4 * math.log2(excess)) for both in excesses for excess in both)
     key = (problem.workload.key, problem.limits, shares, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
-        deadline = Deadline(CHOICE_SECONDS)
+        deadline = choice_deadline(CHOICE_SECONDS)
         schedule = model_choice(problem, deadline)
         note = f"{_CUT_SHORT} after {CHOICE_SECONDS:g} s, before it had seen all candidates" if deadline.cut else ""
         text = None if schedule is None else problem.to_canonical(schedule)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..compiler.concrete.nodes import Program
-from ..compiler.deadline import Deadline
+from ..compiler.deadline import Deadline, Steps
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
@@ -43,7 +43,15 @@ FAR = 5.0
 """A schedule that is expected to be so many times as fast as the default gives the result that others are compared with."""
 
 CHOICE_SECONDS = 0.8
-"""Processor time that a choice may take: products of many factors have more candidates than anyone would wait for."""
+"""About how long a choice may take, counted in steps: products of many factors have more candidates than anyone would wait for."""
+
+_STEP = 5e-4  # seconds that a step of it takes
+
+
+def choice_deadline(seconds: float) -> Deadline:
+    """Return the deadline of a choice that may take about so many seconds, and in the same number of steps wherever it is made: what is
+    chosen does not depend on how busy a machine is."""
+    return Deadline(seconds, Steps(_STEP))
 
 
 @frozen
@@ -68,7 +76,7 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
     Raises:
         TuningError: the default has more elements of workspaces than the memory bound allows, and so has all that was found.
     """
-    deadline = deadline or Deadline(CHOICE_SECONDS)
+    deadline = deadline or choice_deadline(CHOICE_SECONDS)
     ranked = rank(problem, problem_candidates(problem, deadline.part(5 / 8)), deadline)
     default = next((found for found in ranked if not found.candidate.template), None)
     if default is None:

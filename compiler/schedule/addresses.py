@@ -34,7 +34,11 @@ def put(statement: Stmt, address: Address, new: Stmt) -> Stmt:
 
 def frames(statement: Stmt, address: Address) -> tuple[Stmt, ...]:
     """Return the statements from the root down to an address, the one there not included."""
-    return tuple(at(statement, address[:depth]) for depth in range(len(address)))
+    found = []
+    for child in address:
+        found.append(statement)
+        statement = statement.children[child]
+    return tuple(found)
 
 
 def enclosing_loops(statement: Stmt, address: Address) -> tuple[str, ...]:
@@ -44,9 +48,12 @@ def enclosing_loops(statement: Stmt, address: Address) -> tuple[str, ...]:
 
 def everywhere(statement: Stmt, address: Address = ()) -> Iterator[tuple[Address, Stmt]]:
     """Yield every statement with its address, parents first."""
-    yield address, statement
-    for number, child in enumerate(statement.children):
-        yield from everywhere(child, (*address, number))
+    left = [(address, statement)]
+    while left:
+        address, statement = left.pop()
+        yield address, statement
+        children = statement.children
+        left += [((*address, number), children[number]) for number in reversed(range(len(children)))]
 
 
 def leaves(statement: Stmt) -> Iterator[tuple[Address, Assign]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sparsetune.compiler.deadline import Deadline
+import sparsetune as st
+from sparsetune.compiler.deadline import Deadline, Steps
 from sparsetune.tuner import model
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.problem import make_problem
@@ -53,6 +55,25 @@ def test_what_is_far_cheaper_is_chosen_after_the_time_too(monkeypatch: pytest.Mo
     operands = {name: square(1000, density) for name in "AB" if f"{name}(" in expression}
     found = model_choice(make_problem(expression, operands, "csr", threads=2), Deadline(1.0, lambda: now[0]))
     assert (found is not None) == chosen
+
+
+def test_a_choice_that_is_cut_short_is_the_same_on_a_slow_machine() -> None:
+    """It is cut after so many steps; only where these take much longer than usual does time count, lest it go on for minutes."""
+    factors = {name: np.ones((12, 4)) for name in "BCD"}
+    entries = np.random.default_rng(3).integers(0, 12, (4, 400))
+    operands = {"A": st.tensor((entries, np.ones(400)), "csf", (12,) * 4), **factors}
+
+    def found(seconds_a_reading: float) -> tuple[int, str, bool]:
+        times = count(0.0, seconds_a_reading)
+        deadline = Deadline(0.2, Steps(5e-4, clock=lambda: next(times)))
+        problem = make_problem("Y(i,r,s,t) = A(i,j,k,l) * B(j,r) * C(k,s) * D(l,t)", operands, threads=2)
+        listed = model.problem_candidates(problem, deadline.part(5 / 8))
+        return len(listed), str(model_choice(problem, deadline)), deadline.cut
+
+    quick, slow, hopeless = (found(seconds) for seconds in (1e-5, 9e-4, 1e-2))
+    assert quick == slow
+    assert quick[2]
+    assert hopeless[0] < quick[0]
 
 
 def test_products_that_suit_are_not_copied() -> None:
