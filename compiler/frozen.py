@@ -65,6 +65,8 @@ def _comparing(whole: type[Any]) -> dict[str, Any]:
     values = _values(tuple(entry.name for entry in fields(whole) if entry.compare))
 
     def equal(one: object, other: object) -> bool:
+        if one is other:
+            return True
         return values(one) == values(other) if other.__class__ is one.__class__ else NotImplemented
 
     def hashed(one: object) -> int:

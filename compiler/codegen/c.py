@@ -8,28 +8,21 @@ them back with ``st_release`` or ``free``.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Set
 
 from ..ir.intrinsics import INTRINSICS
 from ..ir.nodes import (
     Allocate,
-    ArrayRef,
     Call,
-    Fill,
     For,
     Free,
     Function,
     Grow,
-    Leave,
-    Load,
     Node,
     Parallel,
-    Prefetch,
     Run,
     Steps,
-    Store,
     Take,
-    Var,
 )
 from ..ir.rewrite import may_fail, nodes_of
 from .analysis import heap_allocations
@@ -37,10 +30,10 @@ from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
 from .memory import Region
 from .names import NameTable
+from .regions import OF_ARRAYS
 from .threads import ThreadedPrinter
 
 KERNEL = "st_kernel"
-_OF_ARRAYS = frozenset((Load, Store, ArrayRef, Prefetch, Fill, Grow, Free, Leave))
 
 
 def print_c(function: Function, heading: str = "") -> str:
@@ -80,8 +73,7 @@ class _KernelPrinter:
         fails = may_fail(body)
         end = printer.names.own("st_end")
         printer.enter(Region(end, parallel=False))
-        outside = _used_names(body, into_parallel=False)
-        for text in (*self._sizes(_used_names(body)), *self._arrays(outside)):
+        for text in (*self._sizes(body.variables), *self._arrays(_arrays_outside(body))):
             printer.line(text)
         if fails:
             printer.line("int32_t st_status = 0;")
@@ -93,12 +85,12 @@ class _KernelPrinter:
         printer.line("return st_status;" if fails else "return 0;")
         return printer.lines
 
-    def _sizes(self, used: set[str]) -> list[str]:
+    def _sizes(self, used: Set[str]) -> list[str]:
         names = self.expressions.names
         slots = [(slot, parameter.name) for slot, parameter in enumerate(self.function.sizes) if parameter.name in used]
         return [f"const int64_t {names[name]} = st_sizes[{slot}];" for slot, name in slots]
 
-    def _arrays(self, used: set[str]) -> list[str]:
+    def _arrays(self, used: Set[str]) -> list[str]:
         names, lines = self.expressions.names, []
         for slot, parameter in enumerate(self.function.arrays):
             if parameter.name in used and not parameter.assembled:
@@ -108,7 +100,7 @@ class _KernelPrinter:
 
     def _region_parameters(self, loop: For) -> list[str]:
         """Declare the arrays among a parallel region's parameters: as they come, they have no ``restrict``."""
-        return self._arrays(_used_names(Steps((*loop.private, replace(loop, tag=None), *loop.finish))))
+        return self._arrays(_arrays_in(*loop.private, loop.low, loop.high, loop.body, *loop.finish))
 
 
 def _without_last_frees(body: Steps) -> Steps:
@@ -127,15 +119,14 @@ def _calls_blas(loop: Node) -> bool:
     return any(INTRINSICS[node.function].extents for node in nodes_of(loop, Call, Run) if node.function in INTRINSICS)
 
 
-def _used_names(node: Node, into_parallel: bool = True) -> set[str]:
-    """Return the names of variables and arrays that a statement mentions; of parallel regions only their bounds, if asked."""
-    here: set[str] = set()
-    pending = [node]
-    while pending:
-        found = pending.pop()
-        if isinstance(found, Var):
-            here.add(found.name)
-        elif type(found) in _OF_ARRAYS:
-            here.add(found.array)  # type: ignore[attr-defined]  # these have one
-        pending += (found.low, found.high) if not into_parallel and isinstance(found, For) and _is_parallel(found) else found.children
-    return here
+def _arrays_in(*parts: Node) -> set[str]:
+    """Return the names of the arrays that some nodes use."""
+    return {node.array for part in parts for node in nodes_of(part, *OF_ARRAYS)}
+
+
+def _arrays_outside(node: Node) -> set[str]:
+    """Return the names of the arrays that a statement uses; of parallel regions only those of their bounds."""
+    if For not in node.kinds:
+        return _arrays_in(node)
+    children = (node.low, node.high) if isinstance(node, For) and _is_parallel(node) else node.children
+    return {name for child in children for name in _arrays_outside(child)}

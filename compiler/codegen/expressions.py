@@ -107,6 +107,8 @@ class ExpressionPrinter:
                 return self.names[name], PRIMARY
             case Const():
                 return _constant(expr)
+            case Binary():
+                return self._binary(expr)
             case Load() if expr.index.type.lanes > 1:
                 return self._gather(expr), PRIMARY
             case Load(array, index, kind, Value() as first):
@@ -129,8 +131,6 @@ class ExpressionPrinter:
                 return self._cast(operand, kind)
             case Call(function, arguments, kind):
                 return self._call(function, arguments, kind), PRIMARY
-            case Binary():
-                return self._binary(expr)
         raise TypeError(f"not an expression of the loop IR: {expr!r}")
 
     def _cast(self, operand: Value, kind: Type) -> tuple[str, int]:

@@ -20,7 +20,6 @@ from ..ir.nodes import (
     If,
     Leave,
     Load,
-    Node,
     Prefetch,
     Publish,
     SetVar,
@@ -32,7 +31,10 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import nodes_of, walk
+from ..ir.rewrite import nodes_of
+
+OF_ARRAYS = (Load, Store, ArrayRef, Prefetch, Fill, Grow, Free, Publish, Leave, Take)
+"""Nodes that use an array."""
 
 
 @frozen
@@ -54,27 +56,15 @@ def captured(loop: For, parameters: Set[str]) -> Captured:
     found.steps(loop.private, scope)
     found.step(loop.body, scope | {loop.variable.name})
     found.steps(loop.finish, scope)
-    own = {node.array for node in _inside(loop) if isinstance(node, Allocate)}
-    arrays = dict.fromkeys(name for node in _inside(loop) if (name := _array(node)) is not None)
+    parts = (*loop.private, loop.body, *loop.finish)
+    own = {node.array for part in parts for node in nodes_of(part, Allocate)}
+    arrays = dict.fromkeys(node.array for part in parts for node in nodes_of(part, *OF_ARRAYS))
     return Captured(tuple(found.read.values()), tuple(name for name in arrays if name not in own and name not in parameters))
 
 
 def has_shares(loop: For) -> bool:
     """Return whether a parallel loop keeps something for each share of its work."""
     return any(node.function in (SHARE_NUMBER, SHARE_BEGIN) for node in nodes_of(loop.body, Call))
-
-
-def _inside(loop: For) -> list[Node]:
-    return [node for part in (*loop.private, loop.body, *loop.finish) for node in walk(part)]
-
-
-def _array(node: Node) -> str | None:
-    match node:
-        case Load(array) | Store(array) | ArrayRef(array) | Prefetch(array) | Fill(array) | Grow(array) | Free(array) | Publish(_, array):
-            return array
-        case Leave(array) | Take(array):
-            return array
-    return None
 
 
 @dataclass
@@ -88,6 +78,8 @@ class _Outside:
             self.step(step, scope)
 
     def step(self, step: Step, scope: set[str]) -> None:
+        if step.variables <= scope:
+            return
         match step:
             case Steps(steps):
                 self.steps(steps, scope)

@@ -57,6 +57,16 @@ def transform_steps(statement: Step, change: Callable[[Step], Step]) -> Step:
     return change(statement)
 
 
+def transform_loops(statement: Step, change: Callable[[For], Step]) -> Step:
+    """As ``transform_steps``, for a change of loops: what has none is not looked at."""
+    if For not in statement.kinds:
+        return statement
+    changed = [transform_loops(child, change) if isinstance(child, Step) else child for child in statement.children]
+    if any(map(is_not, changed, statement.children)):
+        statement = statement.rebuild(tuple(changed))  # type: ignore[assignment]  # statements rebuild to statements
+    return change(statement) if isinstance(statement, For) else statement
+
+
 def settle(node: N, change: Callable[[Node], Node]) -> N:
     """As ``transform``, for a change that hangs on nothing but the node: those that it leaves as they are, with all below them, are
     known by it, and are not looked at again."""

@@ -62,6 +62,8 @@ def keep_accumulators(function: Function, setting: Setting) -> Function:
         return is_short(extent, WRITTEN_OUT, lanes) and is_vectorizable(loop, lanes)
 
     def visit(statement: Step) -> Step:
+        if For not in statement.kinds:
+            return statement
         if isinstance(statement, For) and not isinstance(statement.tag, Parallel | Vector):
             rows = [row for row in _rows(statement) if row.array not in registers and fits(_loop_over(statement, row), row.extent)]
             if rows:
@@ -99,6 +101,8 @@ def _rows(loop: For) -> list[Row]:
 
 @remembered
 def _runs_through_rows(node: Node) -> bool:
+    if For not in node.kinds:
+        return False
     return (isinstance(node, For) and _is_row(node)) or any(_runs_through_rows(child) for child in node.children if isinstance(child, Step))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Function, Step, Steps, Value, Var, Vector
-from ..ir.rewrite import as_steps, block, is_pure, nodes_of, substitute, transform, transform_steps
+from ..ir.rewrite import as_steps, block, is_pure, nodes_of, substitute, transform, transform_loops
 from .forms import is_vectorizable
 from .manager import Setting
 
@@ -18,8 +18,8 @@ def count_from_zero(function: Function, setting: Setting) -> Function:
         return function
     fresh = setting.names(function)
 
-    def change(node: Step) -> Step:
-        if not isinstance(node, For) or not (node.tag is None or isinstance(node.tag, Vector)) or node.step != 1:
+    def change(node: For) -> Step:
+        if not (node.tag is None or isinstance(node.tag, Vector)) or node.step != 1:
             return node
         extent = _extent(node.low, node.high)
         if extent is None:
@@ -32,7 +32,7 @@ def count_from_zero(function: Function, setting: Setting) -> Function:
             return node
         return counted if begin == node.low else Steps((Declare(begin, node.low), counted))
 
-    return replace(function, body=as_steps(transform_steps(function.body, change)))
+    return replace(function, body=as_steps(transform_loops(function.body, change)))
 
 
 def _extent(low: Value, high: Value) -> int | None:
@@ -49,6 +49,8 @@ def name_registers_apart(function: Function, setting: Setting) -> Function:
     seen: set[str] = set()
 
     def visit(statement: Step) -> Step:
+        if Allocate not in statement.kinds:
+            return statement
         if isinstance(statement, Steps):
             return _visit_block(statement)
         children = tuple(visit(child) if isinstance(child, Step) else child for child in statement.children)

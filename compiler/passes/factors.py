@@ -10,18 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..ir.nodes import Binary, Const, Declare, For, Function, SetVar, Step, Steps, Value, Vector
-from ..ir.rewrite import as_steps, is_pure, mentions, nodes_of, transform_steps
+from ..ir.rewrite import as_steps, is_pure, mentions, nodes_of, transform_loops, transform_steps
 from .manager import Setting
 from .sums import only_adds
 
 
 def take_out_factors(function: Function, setting: Setting) -> Function:
     """Return a kernel whose sums in vectors multiply what stands still behind their loop."""
-
-    def change(node: Step) -> Step:
-        return _without(node, setting, function) if isinstance(node, For) else node
-
-    return replace(function, body=as_steps(transform_steps(function.body, change)))
+    body = transform_loops(function.body, lambda loop: _without(loop, setting, function))
+    return replace(function, body=as_steps(body))
 
 
 def _without(loop: For, setting: Setting, function: Function) -> Step:

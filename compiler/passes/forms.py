@@ -72,10 +72,12 @@ def are_apart(loop: For) -> bool:
         return False
     inner = [node for outermost in _outermost_loops(loop.body) for node in walk(outermost)]
     moving = {node.variable.name for node in inner if isinstance(node, Declare | SetVar | For)}
-    places: dict[str, set[Value]] = {}
-    for array, index, _ in element_accesses(loop.body):
-        places.setdefault(array, set()).add(index)
-    written = {array for array, _, stored in element_accesses(loop.body) if stored}
+    accesses = list(element_accesses(loop.body))
+    written = {array for array, _, stored in accesses if stored}
+    places: dict[str, set[Value]] = {array: set() for array in written}
+    for array, index, _ in accesses:
+        if array in written:
+            places[array].add(index)
     still = all(not mentions(index, moving) for array in written for index in places[array])
     return still and all(len(places[array]) == 1 for array in written)
 

@@ -72,6 +72,8 @@ class _Pass:
         self.room = (WIDE if setting.unit.bytes == 64 else NARROW) - taken
 
     def visit(self, statement: Step) -> Step:
+        if For not in statement.kinds:
+            return statement
         if isinstance(statement, For) and statement.tag is None and not is_vectorizable(statement, self.lanes):
             before: list[Step] = []
             changed: Step = statement

@@ -30,7 +30,7 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import as_steps, may_fail, mentions, nodes_of, transform_steps
+from ..ir.rewrite import as_steps, may_fail, mentions, nodes_of, transform_loops
 from .forms import are_apart
 from .manager import Setting
 from .simplify import simplify_expression
@@ -46,15 +46,15 @@ OF_SUMS = 2
 def offer_vectors(function: Function, setting: Setting) -> Function:
     """Return a kernel in which no loop is tagged ``Vector``: what is left of them is tagged ``Simd``, or not at all."""
 
-    def change(node: Step) -> Step:
-        if isinstance(node, For) and node.tag is None and computes_functions(node):
+    def change(node: For) -> Step:
+        if node.tag is None and computes_functions(node):
             return _offered_if_long(node, setting.lanes(function))
-        if not isinstance(node, For) or not isinstance(node.tag, Vector):
+        if not isinstance(node.tag, Vector):
             return node
         reductions = None if may_fail(node.body) else scalar_reductions(node)
         return replace(node, tag=None if reductions is None else Simd(reductions))
 
-    return replace(function, body=as_steps(transform_steps(function.body, change)))
+    return replace(function, body=as_steps(transform_loops(function.body, change)))
 
 
 def computes_functions(loop: For) -> bool:

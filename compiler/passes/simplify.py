@@ -39,7 +39,7 @@ from ..ir.nodes import (
     Value,
     While,
 )
-from ..ir.rewrite import as_steps, block, is_empty, is_pure, settle, substitute, transform_steps
+from ..ir.rewrite import as_steps, block, is_empty, is_pure, settle, substitute
 
 _EMPTY = Steps(())
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -290,8 +290,11 @@ def _without_dead_locals(body: Steps) -> Steps:
         return body
 
     def drop(node: Step) -> Step:
-        if isinstance(node, Declare | SetVar) and node.variable.name in dead:
-            return _EMPTY
-        return block(node.statements) if isinstance(node, Steps) else node
+        if isinstance(node, Declare | SetVar):
+            return _EMPTY if node.variable.name in dead else node
+        if node.declared.isdisjoint(dead) and node.assigned.isdisjoint(dead):
+            return node
+        children = tuple(drop(child) if isinstance(child, Step) else child for child in node.children)
+        return block(children) if isinstance(node, Steps) else node.rebuild(children)  # type: ignore[return-value, arg-type]
 
-    return as_steps(transform_steps(body, drop))
+    return as_steps(drop(body))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Function, Load, Prefetch, SetVar, Step, Steps, Vector
-from ..ir.rewrite import as_steps, nodes_of, transform_steps, walk
+from ..ir.rewrite import as_steps, nodes_of, transform_loops, walk
 from .forms import gathered_bytes
 from .manager import Setting
 
@@ -24,8 +24,8 @@ def sum_in_vectors(function: Function, setting: Setting) -> Function:
     if lanes == 1:
         return function
 
-    def change(node: Step) -> Step:
-        if not isinstance(node, For) or node.tag is not None or not only_adds(node):
+    def change(node: For) -> Step:
+        if node.tag is not None or not only_adds(node):
             return node
         tagged = replace(node, tag=Vector())
         places = gathered_bytes(tagged, lanes)
@@ -33,7 +33,7 @@ def sum_in_vectors(function: Function, setting: Setting) -> Function:
             return node
         return replace(tagged, tag=Vector(least=gathers or 0), body=asking_ahead(node)) if places else tagged
 
-    return replace(function, body=as_steps(transform_steps(function.body, change)))
+    return replace(function, body=as_steps(transform_loops(function.body, change)))
 
 
 def asking_ahead(loop: For) -> Step:

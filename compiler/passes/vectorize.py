@@ -59,6 +59,8 @@ GATHERING = 2
 REGISTERS = 28
 """Vector registers that arrays may take; what is more stays in memory."""
 
+_REWRITTEN = frozenset((Steps, For, Allocate, Fill))
+
 
 def vectorize(function: Function, setting: Setting) -> Function:
     """Return a kernel whose vector loops are made of vectors, and whose register arrays are variables where they can be."""
@@ -124,6 +126,8 @@ class _Pass:
                 return Steps(tuple(SetVar(register, Cast(value, register.type)) for register in self._variables(array, kind)))
             case For():
                 return self._loop(statement)
+        if statement.kinds.isdisjoint(_REWRITTEN):
+            return statement
         children = tuple(self.statement(child) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children)  # type: ignore[return-value]  # statements rebuild to statements
 
@@ -263,7 +267,10 @@ def _with_first_values(statements: list[Step]) -> list[Step]:
     """Declare registers with the values that they are given at once, where the next statement does nothing else."""
     made: list[Step] = []
     for statement in statements:
-        declared, assigned = (leaves(made[-1]) if made else []), leaves(statement)
+        if not made or not isinstance(made[-1], Steps | Declare) or not isinstance(statement, Steps | SetVar):
+            made.append(statement)
+            continue
+        declared, assigned = leaves(made[-1]), leaves(statement)
         sets = [leaf for leaf in assigned if isinstance(leaf, SetVar) and not leaf.op]
         variables = [leaf.variable for leaf in declared if isinstance(leaf, Declare)]
         if sets and len(sets) == len(assigned) and len(variables) == len(declared) and [leaf.variable for leaf in sets] == variables:
