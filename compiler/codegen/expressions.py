@@ -276,5 +276,7 @@ def _without_widening(expr: Value) -> Value:
 def _widened(expr: Value) -> Value:
     """Compute the products, sums and differences of an index in 64 bits."""
     if isinstance(expr, Binary) and expr.op in ("+", "-", "*", "min", "max") and not expr.type.is_float:
-        return replace(expr, left=_widened(expr.left), right=_widened(expr.right), type=I64)
+        left, right = _widened(expr.left), _widened(expr.right)
+        same = expr.type == I64 and left is expr.left and right is expr.right
+        return expr if same else replace(expr, left=left, right=right, type=I64)
     return expr

@@ -99,7 +99,7 @@ def remembered(function: Callable[Concatenate[N, P], T]) -> Callable[Concatenate
 
 def substitute(node: N, values: Mapping[str, Value]) -> N:
     """Return a node with variables replaced by expressions; declarations of the same name inside hide them."""
-    if not values:
+    if node.variables.isdisjoint(values):
         return node
     match node:
         case Var(name):

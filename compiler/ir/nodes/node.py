@@ -92,12 +92,16 @@ class Node:
     @Kept
     def kinds(self) -> frozenset[type[Node]]:
         """The classes of the node and of everything below it."""
-        return _united(_kind_alone(type(self)), [child.kinds for child in self.children])
+        own, children = _kind_alone(type(self)), self.children
+        return own.union(*[child.kinds for child in children]) if children else own
 
     @Kept
     def variables(self) -> frozenset[str]:
         """The names of all variables in the node, those that it declares included."""
-        return _united(frozenset(self._named()), [child.variables for child in self.children])
+        own, children = self._named(), self.children
+        if not children:
+            return frozenset(own)
+        return _united(frozenset(own), [child.variables for child in children])
 
     @Kept
     def declared(self) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ...frozen import frozen
 from ...kept import Kept
 
@@ -29,16 +31,22 @@ class Type:
     @Kept
     def element(self) -> Type:
         """The scalar type of one lane."""
-        return Type(self.name.partition("x")[0])
+        return _named(self.name.partition("x")[0]) if "x" in self.name else self
 
     def vector(self, lanes: int) -> Type:
         """The vector of ``lanes`` scalars of this type; the scalar type itself for one lane."""
-        return Type(f"{self.element.name}x{lanes}") if lanes > 1 else self.element
+        return _named(f"{self.element.name}x{lanes}") if lanes > 1 else self.element
 
     @Kept
     def bytes(self) -> int:
         """The size of a value in memory."""
         return self.lanes * (1 if self.element.name == "bool" else int(self.element.name[1:]) // 8)
+
+
+@cache
+def _named(name: str) -> Type:
+    """Return the same type for the same name, since types are compared at every step."""
+    return Type(name)
 
 
 U16, I32, I64, F32, F64, BOOL, MAP, PARTS = (Type(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map", "parts"))
