@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import wraps
+from functools import cache, wraps
 from itertools import chain
 from operator import is_not
 from typing import Concatenate, ParamSpec, TypeVar
@@ -31,7 +31,13 @@ def nodes_of(node: Node, *kinds: type[K]) -> list[K]:
     """
     if node.kinds.isdisjoint(kinds):
         return []
-    return [each for each in walk(node) if type(each) in kinds]  # type: ignore[misc]  # which are those of these classes
+    found = (node, *node.steps_below) if _are_steps(kinds) else walk(node)
+    return [each for each in found if type(each) in kinds]  # type: ignore[misc]  # which are those of these classes
+
+
+@cache
+def _are_steps(kinds: tuple[type[Node], ...]) -> bool:
+    return all(issubclass(kind, Step) for kind in kinds)
 
 
 def transform(node: N, change: Callable[[Node], Node]) -> N:
@@ -174,6 +180,7 @@ def as_steps(statement: Step) -> Steps:
     return statement if isinstance(statement, Steps) else Steps((statement,))
 
 
+@remembered
 def may_fail(statement: Step) -> bool:
     """Return whether a statement may find no memory."""
     return any(map(_fails, nodes_of(statement, Allocate, Call, Grow)))

@@ -97,14 +97,13 @@ class _Pass:
 
     def _rows(self, loop: For) -> list[Row]:
         """Return the rows that every iteration of a loop reads, and that it neither moves nor changes."""
-        if any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
+        fitting = [inner for inner in _always(loop.body) if self._fits(inner)]
+        if not fitting or any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
             return []
         bound = {loop.variable.name, *(node.variable.name for node in nodes_of(loop.body, Declare, SetVar, For))}
         spoilt = self.registers | {node.array for node in nodes_of(loop.body, Store, ArrayRef, Fill, Grow, Take, Allocate, Publish)}
         found: dict[Load, Row] = {}
-        for inner in _always(loop.body):
-            if not self._fits(inner):
-                continue
+        for inner in fitting:
             assert isinstance(inner.high, Const)
             for load in nodes_of(inner.body, Load):
                 still = not mentions(load.index, bound - {inner.variable.name})

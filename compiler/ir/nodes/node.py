@@ -90,6 +90,16 @@ class Node:
         return tuple(found)
 
     @Kept
+    def steps_below(self) -> tuple[Step, ...]:
+        """The statements below the node, parents first, in written order."""
+        found: list[Step] = []
+        for child in self.children:
+            if isinstance(child, Step):
+                found.append(child)
+                found.extend(child.steps_below)
+        return tuple(found)
+
+    @Kept
     def kinds(self) -> frozenset[type[Node]]:
         """The classes of the node and of everything below it."""
         own, children = _kind_alone(type(self)), self.children
@@ -154,6 +164,7 @@ class Value(Node):
     """An expression: it has a value of its type, and no statements in it."""
 
     type: Type
+    steps_below: ClassVar[tuple[Step, ...]] = ()  # type: ignore[assignment]  # no property of each expression
     declared: ClassVar[frozenset[str]] = _NO_NAMES  # type: ignore[assignment]  # no property of each expression
     assigned: ClassVar[frozenset[str]] = _NO_NAMES  # type: ignore[assignment]
 
