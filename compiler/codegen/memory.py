@@ -41,6 +41,9 @@ class Region:
     parallel: bool
     status: str = "&st_status"
     declared: list[set[str]] = field(default_factory=lambda: [set()])
+    """Names, by pair of braces, the outermost first."""
+    blocks: list[list[tuple[tuple[Step, ...], int]]] = field(default_factory=lambda: [[]])
+    """The blocks that are being printed, by pair of braces: the statements of each, and where it has come to."""
 
 
 class MemoryPrinter:

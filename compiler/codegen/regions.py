@@ -56,10 +56,19 @@ def captured(loop: For, parameters: Set[str]) -> Captured:
     found.steps(loop.private, scope)
     found.step(loop.body, scope | {loop.variable.name})
     found.steps(loop.finish, scope)
+    if found.assigned:
+        raise ValueError(f"a parallel loop assigns {', '.join(found.assigned)}, which is the kernel's")
     parts = (*loop.private, loop.body, *loop.finish)
     own = {node.array for part in parts for node in nodes_of(part, Allocate)}
     arrays = dict.fromkeys(node.array for part in parts for node in nodes_of(part, *OF_ARRAYS))
     return Captured(tuple(found.read.values()), tuple(name for name in arrays if name not in own and name not in parameters))
+
+
+def taken_from_before(steps: tuple[Step, ...]) -> set[str]:
+    """Return the variables that steps read or assign as what stands before them has left them."""
+    found = _Outside()
+    found.steps(steps, set())
+    return {*found.read, *found.assigned}
 
 
 def has_shares(loop: For) -> bool:
@@ -69,9 +78,10 @@ def has_shares(loop: For) -> bool:
 
 @dataclass
 class _Outside:
-    """Collects the variables that steps read and nothing in scope declares; scopes are as the interpreter has them."""
+    """Collects the variables that steps read or assign and nothing in scope declares; scopes are as the interpreter has them."""
 
     read: dict[str, Var] = field(default_factory=dict)
+    assigned: dict[str, Var] = field(default_factory=dict)
 
     def steps(self, steps: tuple[Step, ...], scope: set[str]) -> None:
         for step in steps:
@@ -88,7 +98,7 @@ class _Outside:
                 scope.add(variable.name)
             case SetVar(variable, value):
                 if variable.name not in scope:
-                    raise ValueError(f"a parallel loop assigns {variable.name}, which is the kernel's")
+                    self.assigned.setdefault(variable.name, variable)
                 self.value(value, scope)
             case For(variable, low, high, body):
                 self.value(low, scope)

@@ -35,6 +35,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import own_declarations
 from .expressions import c_type
 from .memory import MemoryPrinter
+from .regions import taken_from_before
 
 _COMPOUND = frozenset(("+", "-", "*", "/"))
 _LOGICAL = {"or": "|", "and": "&"}
@@ -52,16 +53,20 @@ class StatementPrinter(MemoryPrinter):
         """Print a statement as the body of a pair of braces that the caller prints."""
         self.depth += 1
         self.region.declared.append(set())
+        self.region.blocks.append([])
         if statement is not None:
             self.statement(statement)
         self.region.declared.pop()
+        self.region.blocks.pop()
         self.depth -= 1
 
     def statement(self, statement: Step) -> None:
         match statement:
             case Steps(statements):
-                for inner in statements:
+                for place, inner in enumerate(statements, 1):
+                    self.region.blocks[-1].append((statements, place))
                     self._nested(inner)
+                    self.region.blocks[-1].pop()
             case Comment(text):
                 self.line(f"/* {text.replace('*/', '* /')} */")
             case Declare(variable, value):
@@ -89,13 +94,27 @@ class StatementPrinter(MemoryPrinter):
                 raise TypeError(f"not a statement of the loop IR: {statement!r}")
 
     def _nested(self, statement: Step) -> None:
-        """Print a statement of a block; a block in a block gets braces only where its names are taken already."""
-        if isinstance(statement, Steps) and not own_declarations(statement).isdisjoint(self.region.declared[-1]):
+        """Print a statement of a block; a block in a block gets braces only where it hides a name."""
+        if isinstance(statement, Steps) and self._hides(statement):
             self.line("{")
             self.scope(statement)
             self.line("}")
         else:
             self.statement(statement)
+
+    def _hides(self, inner: Steps) -> bool:
+        """Return whether a block hides a name that is taken already. Where blocks in it do, and others of its names are needed after it,
+        these get braces of their own."""
+        taken, own = self.region.declared[-1], own_declarations(inner)
+        if own.isdisjoint(taken):
+            return False
+        direct = own_declarations(Steps(tuple(step for step in inner.statements if not isinstance(step, Steps))))
+        return not direct.isdisjoint(taken) or not self._outlive(own - taken)
+
+    def _outlive(self, names: set[str]) -> bool:
+        """Return whether what follows up to the next closing brace takes any of some variables as they are now."""
+        rest = tuple(step for statements, place in reversed(self.region.blocks[-1]) for step in statements[place:])
+        return not names.isdisjoint(taken_from_before(rest))
 
     # Scalars and elements
 

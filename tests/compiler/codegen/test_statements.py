@@ -202,6 +202,22 @@ def test_control() -> None:
         run_both(function(statements, {"a": ("i64", True)}), [array.copy()], compiler=compiler)
 
 
+def test_blocks_in_which_others_hide_names_leave_their_own() -> None:
+    """Only the block that hides ``x`` gets braces: ``y`` and ``z`` of the block around it are read after it."""
+    x, y, z = (Var(name, I64) for name in "xyz")
+    statements: list[Step] = [
+        Steps((Declare(x, whole(1)), Store("a", whole(0), x))),
+        Steps((Declare(y, whole(5)), Steps((Declare(x, whole(2)), Store("a", whole(1), x))), Declare(z, plus(x, y)))),
+        Store("a", whole(2), z),
+        Store("a", whole(3), plus(x, y)),
+    ]
+    array = np.zeros(4, np.int64)
+    outcome = run_both(function(statements, {"a": ("i64", True)}), [array])
+    assert outcome is not None
+    np.testing.assert_array_equal(array, [1, 2, 6, 6])
+
+
+
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("chunking", [None, "static", "dynamic", "guided"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
