@@ -34,14 +34,13 @@ from ..compiler.native.machine import this_machine
 from ..compiler.native.toolchain import find_compiler, possible_flags
 from ..compiler.schedule.directives import Build, Convert
 from ..compiler.schedule.schedule import Schedule
-from .costs import operations
 from .database import open_database, sqlite_path
 from .environment import code_version
 from .features import distance
-from .legality import applied, is_legal
+from .legality import is_legal
 from .limits import make_limits
 from .match import Match
-from .model import CHOICE_SECONDS, choice_deadline, model_choice
+from .model import CHOICE_SECONDS, Choice, choice_deadline, static_choice
 from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
 from .shares import USUAL_CHUNK, dynamic_excess, static_excess
@@ -62,8 +61,8 @@ STRANGE = 0.6
 MODEL_ASKED_FROM = 0.75
 """Distance of the nearest known input from which on the static model is asked beside it."""
 
-MODEL_TRUST, MODEL_DOUBT = 0.7, 0.3
-"""Which part of the log gain that the static model expects is believed, and by how much it may be off."""
+MODEL_TRUST, MODEL_DOUBT, SLIGHT_DOUBT = 0.7, 0.3, 0.05
+"""Which part of the log gain that the static model expects is believed, and by how much it may be off: less where no loop changes."""
 
 NEIGHBOURS = 5
 """Known inputs that are asked, the nearest ones."""
@@ -247,14 +246,12 @@ def _by_evidence(problem: Problem, store: Evidence, known: list[tuple[float, Dec
     near = near or shipped_inputs(problem, shipped)[:NEIGHBOURS]
     found = list(_similar(problem, store, near, strange))
     if not near or near[0][0] + strange > MODEL_ASKED_FROM:
-        match = _without_evidence(problem)
+        chosen = _without_evidence(problem)
         if not near:
-            return match
-        gain, doubt = _expected_of(problem, match.schedule), MODEL_DOUBT
-        if (measured := _expected_gain(store, near, problem.to_canonical(match.schedule))) is not None:
-            gain, doubt = measured, _doubt(near[0][0], strange)
-        if match.schedule:
-            found.append(_Prospect(match, gain, doubt))
+            return chosen.match
+        if chosen.match.schedule:
+            measured = _expected_gain(store, near, problem.to_canonical(chosen.match.schedule))
+            found.append(chosen if measured is None else _Prospect(chosen.match, measured, _doubt(near[0][0], strange)))
     best = max(found, key=lambda one: one.least, default=None)
     if best is not None and best.least > 0 and best.gain >= math.log(LEAST_GAIN):
         return best.match
@@ -283,13 +280,6 @@ def _shipped_note(strange: float, decision: Decision) -> str:
     where = decision.environment.get("processor", "another machine")
     version = "" if decision.code == code_version() else f" by version {decision.code or 'unknown'}"
     return f"tuned on {where}{version}, as published with the package"
-
-
-def _expected_of(problem: Problem, schedule: Schedule) -> float:
-    """Return the log speed-up that the static model expects of a schedule."""
-    default = problem.concretized()
-    cost = operations(problem, applied(problem, schedule), default.sources)
-    return MODEL_TRUST * math.log(max(operations(problem, default.program, default.sources), 1.0) / max(cost, 1.0))
 
 
 def shipped_inputs(problem: Problem, shipped: Sequence[Decision]) -> list[tuple[float, Decision]]:
@@ -323,14 +313,18 @@ def _measured_gain(store: Evidence, decision: Decision, schedule: str) -> float 
     return math.log(decision.default_seconds / min(times)) if times else None
 
 
-def _without_evidence(problem: Problem) -> Match:
+def _without_evidence(problem: Problem) -> _Prospect:
     if problem.target != "cpu":
-        return Match(Schedule(), "default", note="nothing is known of this device, and the static model is of processors")
-    schedule, note = _model_choice(problem)
-    return Match(Schedule(), "default", note=note) if schedule is None else Match(schedule, "model", note=note)
+        note = "nothing is known of this device, and the static model is of processors"
+        return _Prospect(Match(Schedule(), "default", note=note), 0.0, 0.0)
+    choice, note = _model_choice(problem)
+    if choice is None:
+        return _Prospect(Match(Schedule(), "default", note=note), 0.0, 0.0)
+    doubt = SLIGHT_DOUBT if choice.is_slight else MODEL_DOUBT
+    return _Prospect(Match(choice.schedule, "model", note=note), MODEL_TRUST * math.log(choice.gain), doubt)
 
 
-def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
+def _model_choice(problem: Problem) -> tuple[Choice | None, str]:
     """Return the model's choice and what is to be said of it.
 
     It takes milliseconds, up to about ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
@@ -342,15 +336,16 @@ def _model_choice(problem: Problem) -> tuple[Schedule | None, str]:
     key = (problem.workload.key, problem.limits, shares, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
         deadline = choice_deadline(CHOICE_SECONDS)
-        schedule = model_choice(problem, deadline)
+        choice = static_choice(problem, deadline)
         note = f"{_CUT_SHORT} after {CHOICE_SECONDS:g} s, before it had seen all candidates" if deadline.cut else ""
-        text = None if schedule is None else problem.to_canonical(schedule)
-        _modelled[key] = text, note
+        text = "" if choice is None else problem.to_canonical(choice.schedule)
+        _modelled[key] = choice, text, note
         while len(_modelled) > _REMEMBERED:
             _modelled.popitem(last=False)
-        return None if text is None else problem.from_canonical(text), note  # which is legal, as the model has asked; named as later
-    text, note = _modelled[key]
-    return None if text is None else usable(problem, text), note
+        return None if choice is None else replace(choice, schedule=problem.from_canonical(text)), note  # legal; named as later
+    choice, text, note = _modelled[key]
+    schedule = None if choice is None else usable(problem, text)
+    return None if choice is None or schedule is None else replace(choice, schedule=schedule), note
 
 
-_modelled: OrderedDict[tuple[Any, ...], tuple[str | None, str]] = OrderedDict()
+_modelled: OrderedDict[tuple[Any, ...], tuple[Choice | None, str, str]] = OrderedDict()

@@ -63,8 +63,29 @@ class Ranked:
     cost: float
 
 
+@frozen
+class Choice:
+    """What the model chooses.
+
+    Attributes:
+        schedule: which is legal.
+        gain: how many times the time of it the default is expected to take.
+        is_slight: whether loops and threads are those of the default.
+    """
+
+    schedule: Schedule
+    gain: float
+    is_slight: bool = False
+
+
 def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule | None:
-    """Return the schedule that the static model expects to be clearly faster than the default; None where it expects none.
+    """Return the schedule of the static choice, whose arguments these are; None where there is none."""
+    found = static_choice(problem, deadline)
+    return None if found is None else found.schedule
+
+
+def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice | None:
+    """Return what the static model expects to be clearly faster than the default; None where it expects nothing to be.
 
     Of the candidates whose workspaces keep the problem's limits (Dias et al., section 5.3), the default aside. The cheapest of those that
     were judged in time is chosen late too where the default is expected to take ``FAR`` times as long.
@@ -85,29 +106,29 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
     elements = {id(found): workspace_elements(found.candidate.program, problem) for found in ranked}
     if problem.limits.binds(elements[id(default)]):
         within = (found for found in ranked if not problem.limits.binds(elements[id(found)]))
-        first = next((found.schedule for found in within if is_legal(problem, found.schedule)), None)
+        first = next((found for found in within if is_legal(problem, found.schedule)), None)
         if first is None:
             raise nothing_within(problem, min(elements.values()))
-        return first
+        return Choice(first.schedule, max(default.cost, 1.0) / max(first.cost, 1.0))
     able = [found for found in ranked if found is not default and elements[id(found)] <= room and found.cost <= default.cost]
-    for predicted, schedule, gain in sorted(_settled(problem, able, default, deadline), key=lambda item: item[0]):
-        if predicted * gain > default.cost or (deadline.over and FAR * predicted > default.cost):
+    for predicted, schedule, is_slight in sorted(_settled(problem, able, default, deadline), key=lambda item: item[0]):
+        least = SLIGHT_GAIN if is_slight else LEAST_GAIN
+        if predicted * least > default.cost or (deadline.over and FAR * predicted > default.cost):
             continue
         if is_legal(problem, schedule):
-            return schedule
+            return Choice(schedule, max(default.cost, 1.0) / max(predicted, 1.0), is_slight)
     return None
 
 
-def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline: Deadline) -> Iterator[tuple[float, Schedule, float]]:
-    """Yield what the cheapest candidates are expected to cost with their open places filled for the operands, their schedules, and the
-    gain that is to be expected of each: more where the loop nest is another one."""
+def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline: Deadline) -> Iterator[tuple[float, Schedule, bool]]:
+    """Yield what the cheapest candidates are expected to cost with their open places filled for the operands, their schedules, and whether
+    the loop nest of each is that of the default."""
     for place, found in enumerate(able):
         late = deadline.over and (place > 0 or FAR * found.cost > default.cost)
         if late or found.cost > NEAR * able[0].cost:
             return
         filled = settled(problem, found.candidate, found.cost)
-        is_same = problem.threads == 1 and found.candidate.structure == default.candidate.program
-        yield found.cost * filled.factor, filled.schedule, SLIGHT_GAIN if is_same else LEAST_GAIN
+        yield found.cost * filled.factor, filled.schedule, problem.threads == 1 and found.candidate.structure == default.candidate.program
 
 
 def nothing_within(problem: Problem, least: float | None = None) -> TuningError:

@@ -22,6 +22,7 @@ from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.asking import choose, lookup
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, lookup_problem
+from sparsetune.tuner.model import Choice
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import Decision, Measurement, Status
 from tuner_samples import of_this_version
@@ -63,7 +64,7 @@ def measured(of: Problem, schedule: str, seconds: float) -> Measurement:
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: None)
+    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: None)
     monkeypatch.setattr(module, "_modelled", OrderedDict())
     return tmp_path / "s.sqlite"
 
@@ -84,7 +85,7 @@ def test_nothing_known_is_the_default(database: Path) -> None:
 
 
 def test_model_comes_before_the_default(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: Schedule("unroll(j, 2)"))
+    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: Choice(Schedule("unroll(j, 2)"), 2.1))
     match = look(database)
     assert (match.origin, str(match.schedule), match.time) == ("model", "unroll(j, 2)", None)
 
@@ -274,16 +275,26 @@ def test_nothing_ships_where_that_is_asked_for(database: Path, shipped: Path, mo
 
 
 def test_the_model_is_asked_beside_what_is_far(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: Schedule("unroll(j, 2)"))
+    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: Choice(Schedule("unroll(j, 2)"), 2.1))
     monkeypatch.setattr(module, "MODEL_ASKED_FROM", 0.0)
-    monkeypatch.setattr(module, "_expected_of", lambda problem, schedule: 0.5)
     add(database, decided(problem(), PARALLEL, 1.1))
     assert look(database, rows=120, seed=5).origin == "model"
     add(database, decided(problem(130), PARALLEL, 2.5))
     assert look(database, rows=124, seed=5).origin == "similar"
     monkeypatch.setattr(module, "MODEL_ASKED_FROM", 9.0)
-    monkeypatch.setattr(module, "model_choice", None)
+    monkeypatch.setattr(module, "static_choice", None)
     assert look(database, rows=121, seed=5).origin == "similar"
+
+
+@pytest.mark.parametrize(("is_slight", "origin"), [(True, "model"), (False, "similar")])
+def test_a_gain_that_needs_no_other_loops_is_doubted_less(
+    database: Path, monkeypatch: pytest.MonkeyPatch, is_slight: bool, origin: str
+) -> None:
+    """Such as that of a prefetch: the default won on what is near, where nothing else was tried."""
+    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: Choice(Schedule("unroll(j, 2)"), 1.25, is_slight))
+    monkeypatch.setattr(module, "MODEL_ASKED_FROM", 0.0)
+    add(database, decided(problem(), ""))
+    assert look(database, rows=120, seed=5).origin == origin
 
 
 def test_far_inputs_do_not_count(database: Path) -> None:
@@ -374,7 +385,7 @@ def test_errors_come_through(database: Path, tmp_path: Path) -> None:
 
 def test_model_is_asked_once_for_inputs_of_about_the_same_size(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(module, "model_choice", lambda problem, deadline: asked.append(1))
+    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: asked.append(1))
     for seed in range(3):
         assert look(database, seed=seed).origin == "default"
     assert len(asked) == 1
@@ -429,5 +440,5 @@ def test_choice_that_was_cut_short_says_so(database: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module, "CHOICE_SECONDS", 0.01)
     assert look(database).note == ""
     monkeypatch.setattr(module, "_modelled", OrderedDict())
-    monkeypatch.setattr(module, "model_choice", hurried)
+    monkeypatch.setattr(module, "static_choice", hurried)
     assert look(database, rows=120).note == "the static model stopped after 0.01 s, before it had seen all candidates"
