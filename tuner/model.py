@@ -111,9 +111,13 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
             raise nothing_within(problem, min(elements.values()))
         return Choice(first.schedule, max(default.cost, 1.0) / max(first.cost, 1.0))
     able = [found for found in ranked if found is not default and elements[id(found)] <= room and found.cost <= default.cost]
-    for predicted, schedule, is_slight in sorted(_settled(problem, able, default, deadline), key=lambda item: item[0]):
-        least = SLIGHT_GAIN if is_slight else LEAST_GAIN
-        if predicted * least > default.cost or (deadline.over and FAR * predicted > default.cost):
+
+    def asked(item: tuple[float, Schedule, bool]) -> float:
+        predicted, _, is_slight = item
+        return predicted * (SLIGHT_GAIN if is_slight else LEAST_GAIN)
+
+    for predicted, schedule, is_slight in sorted(_settled(problem, able, default, deadline), key=asked):
+        if asked((predicted, schedule, is_slight)) > default.cost or (deadline.over and FAR * predicted > default.cost):
             continue
         if is_legal(problem, schedule):
             return Choice(schedule, max(default.cost, 1.0) / max(predicted, 1.0), is_slight)
