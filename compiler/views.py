@@ -13,7 +13,8 @@ from functools import cached_property
 from .format import Format
 from .frozen import frozen
 from .levels import LevelKind
-from .levels.affine import PART, Resolving, Subsection
+from .levels.affine import PART, Resolving
+from .levels.subsection import Subsection
 from .notation.nodes import Affine
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..compiler.concrete.arithmetic import INTEGERS
 from ..compiler.concrete.relations.sum import Unresolved
-from ..compiler.levels.affine import Subsection
+from ..compiler.levels.subsection import Subsection
 from ..compiler.notation.nodes import Access
 from ..compiler.views import Subscript, View
 

@@ -15,28 +15,12 @@ from typing import Any
 
 from ..errors import DataError
 from ..frozen import frozen
-from ..ir.arithmetic import (
-    ONE,
-    TRUE,
-    ZERO,
-    add,
-    ceiling_quotient,
-    compare,
-    every,
-    integer,
-    maximum,
-    minimum,
-    multiply,
-    remainder,
-    subtract,
-)
+from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, every, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Select, Type, Value
 from .kind import LevelKind, Parts
-from .level import Begins, Keep, Level, Place, Subscript, Unresolved
+from .level import Keep, Level, Place, Subscript
+from .offset import OffsetLevel, modulo, passed, stride
 from .traversal import Claimed
-
-_FAR = 1 << 40
-"""The first step of a search that is to be a binary one: no fibre is as long."""
 
 
 class Point(LevelKind):
@@ -151,178 +135,12 @@ class Resolving(LevelKind):
         return maximum(minimum(coordinate, subtract(level.extent, ONE)), ZERO)
 
 
-class Subsection(LevelKind):
-    """An index of a subscript that others are still missing from, above sorted coordinates.
-
-    The coordinates are those at which the others find something stored: the offsets of the non-empty subsections (section 3.1). Looking
-    one up passes, for the levels below find nothing where it is empty.
-
-    Attributes:
-        inner, coefficient, wraps: as of ``Resolving``.
-        across: whether subscripts of levels above are open too, so that a subsection lies below many parents (case (c) of section 5.2.1).
-    """
-
-    passes = True
-    located = True
-    merges = False
-
-    def __new__(cls, inner: LevelKind, coefficient: int, wraps: bool = False, across: bool = False) -> Subsection:
-        flags = "".join(letter for letter, said in zip("wa", (wraps, across), strict=True) if said)
-        return super().__new__(cls, f"{inner} [{coefficient}, {flags}]")
-
-    def __init__(self, inner: LevelKind, coefficient: int, wraps: bool = False, across: bool = False) -> None:
-        self.inner, self.coefficient = inner, coefficient
-        self.letters, self.wraps, self.across = "v", wraps, across
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Subsection, (self.inner, self.coefficient, self.wraps, self.across)
-
-    def types(self, width: Type) -> dict[str, Type]:
-        return self.inner.types(width)
-
-    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
-        found = subscript()
-        return SubsectionLevel(
-            kind=self, index=level.index, extent=level.extent, arrays=level.arrays, length=level.length,
-            inner=replace(level, kind=self.inner, extent=found.stored), subscript=found, wraps=self.wraps, across=self.across,
-        )  # fmt: skip
-
-
 @frozen
 class PartLevel(Level):
     """A level that leaves a subscript open."""
 
     def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
         return passed(above)
-
-
-def modulo(value: Value, extent: Value) -> Value:
-    """Return a value as a coordinate that wraps."""
-    extent = maximum(extent, ONE)
-    return remainder(add(remainder(value, extent), extent), extent)
-
-
-def passed(above: Place, first: Value | None = None) -> Place:
-    """Return the place below a level that leaves a subscript open: where it was, or further on, at ``first``."""
-    return Place((*above.positions, above.parent), above.end, above.first if first is None else first, begins=above.begins)
-
-
-def _begins(above: Place) -> Begins | None:
-    """Return where subsections of the level below a place begin, as far as loops outside know."""
-    return above.begins if above.begins is not None and above.begins.depth == above.depth else None
-
-
-def _stride(above: Place) -> Value | None:
-    begins = _begins(above)
-    if above.first is not None or begins is None:
-        return None if above.first is None else ONE
-    return Select(begins.known, ONE, integer(_FAR), I64)
-
-
-@frozen(kw_only=True)
-class OffsetLevel(Level):
-    """A level whose coordinates are counted from what the other indices of a subscript add up to.
-
-    Attributes:
-        inner: the level as it is stored; its extent is that of the stored mode.
-        subscript: how the coordinates that are stored follow from the indices.
-        left: what is left of it here beside the index of the level; None where the indices above are not known.
-        stride: the first step of a search from where loops outside have got to among the positions; None where they have not looked.
-    """
-
-    inner: Level
-    subscript: Subscript
-    left: Unresolved | None = None
-    stride: Value | None = None
-
-    def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
-        return replace(self, left=self.subscript.before(coordinate), stride=_stride(above))
-
-    @property
-    def known(self) -> Unresolved:
-        """What is left of the subscript here; only below a place."""
-        assert self.left is not None, f"the subscript of {self.index} has terms that are not known"
-        return self.left
-
-    def under(self, parent: Value, present: Value | None = None) -> Level:
-        return replace(self, inner=self.inner.under(parent, present))
-
-    def read_once(self, keep: Keep) -> Level:
-        return replace(self, inner=self.inner.read_once(keep), left=self.known.kept(keep, self.index))
-
-    def bounds(self, above: Place) -> tuple[Value, Value]:
-        low, high = self.inner.bounds(above)
-        if above.first is not None:
-            return above.first, high
-        begins = _begins(above)
-        return low if begins is None else begins.below(above, low), high
-
-    def sought(self, low: Value, high: Value, stored: Value) -> Value:
-        """Return the first position from ``low`` on with a stored coordinate or a greater one; it is near where loops lead to it."""
-        if self.stride is None:
-            return self.inner.search(low, high, stored)
-        return self.inner.search(low, high, stored, "gallop", self.stride)
-
-
-@frozen(kw_only=True)
-class SubsectionLevel(OffsetLevel):
-    """A level of the offsets of non-empty subsections.
-
-    Attributes:
-        wraps: whether coordinates are taken modulo the extent; then every subsection across the ends counts as one that holds something.
-        across: see ``Subsection``.
-    """
-
-    wraps: bool = False
-    across: bool = False
-
-    def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
-        return passed(above)
-
-    def coordinate(self, position: Value) -> Value:
-        """Return the coordinate at a position of this level, which is what loops count: an offset."""
-        return position
-
-    def within(self, above: Place, first: Value) -> Place:
-        """Return the place below a subsection whose first stored position is known."""
-        return passed(above, None if self.wraps else first)
-
-    def entered(self, first: Value, low: Value, high: Value, offset: Value) -> Value:
-        """Return the first of the stored positions [low, high) that is in the subsection at an offset, or behind it.
-
-        Earlier subsections began at ``first``.
-        """
-        if self.wraps:
-            return self.inner.search(low, high, self._least(offset))
-        return self.inner.search(first, high, self._least(offset), "gallop", ONE)
-
-    def sought_first(self, low: Value, high: Value, offset: Value) -> Value:
-        """Return what ``entered`` does where nothing was entered yet."""
-        return self.inner.search(low, high, self._least(offset)) if self.wraps else self.sought(low, high, self._least(offset))
-
-    def following(self, first: Value, high: Value, offset: Value, end: Value) -> Value:
-        """Return the first offset from one on whose subsection reaches the stored positions [first, high); ``end`` where none are left."""
-        left, stored = compare("<", first, high), self.inner.coordinate(first)
-        if not self.wraps:
-            return Select(left, maximum(offset, self.known.first(stored, self.subscript.factor)), end, I64)
-        begin, length = self._least(offset), self.reach
-        ahead = subtract(subtract(Select(left, stored, self.inner.extent, I64), length), begin)
-        return add(offset, ceiling_quotient(maximum(minimum(ahead, subtract(subtract(self.inner.extent, length), begin)), ZERO),
-                                            integer(self.subscript.factor)))  # fmt: skip
-
-    @property
-    def reach(self) -> Value:
-        """How far a subsection reaches behind its first coordinate."""
-        return self.known.reach
-
-    def below_parent(self, above: Place) -> tuple[SubsectionLevel, Value, Value]:
-        """Return the level as it is seen below one of its many parents, and the positions there."""
-        return replace(self, inner=self.inner.below(above), stride=None), *self.inner.bounds(above)
-
-    def _least(self, offset: Value) -> Value:
-        """Return the least stored coordinate of the subsection at an offset."""
-        least = self.known.reduced(offset, self.subscript.factor).least
-        return modulo(least, self.inner.extent) if self.wraps else least
 
 
 @frozen(kw_only=True)
@@ -344,7 +162,7 @@ class AffineLevel(OffsetLevel):
     def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
         if above.turn is None:
             return super().given(above, coordinate)
-        return replace(self, kind=self.affine.unwrapped, left=above.turn, stride=_stride(above))
+        return replace(self, kind=self.affine.unwrapped, left=above.turn, stride=stride(above))
 
     def _safe(self, stored: Value) -> Value:
         """Return a stored coordinate, or one that is no error to compute an address of."""

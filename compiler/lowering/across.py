@@ -14,8 +14,9 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, maximum, minimum, multiply
 from ..ir.nodes import I64, Const, Declare, For, If, Select, SetVar, Step, Steps, Store, Value, Var, While
-from ..levels.affine import AffineLevel, SubsectionLevel
+from ..levels.affine import AffineLevel
 from ..levels.level import Begins, Level, Place
+from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from .context import Context
 from .recovery import coordinate

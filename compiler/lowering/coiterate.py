@@ -13,8 +13,8 @@ from ..errors import ScheduleError
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, subtract
 from ..ir.nodes import BOOL, I64, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While
 from ..levels import LevelKind
-from ..levels.affine import SubsectionLevel
 from ..levels.level import Level
+from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from ..notation.printer import show
 from .context import Context

@@ -7,8 +7,9 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, add, compare, every, maximum
 from ..ir.nodes import I64, Cast, Declare, If, Select, SetVar, Step, Steps, Value, Var, While
-from ..levels.affine import SubsectionLevel, passed
 from ..levels.level import Level
+from ..levels.offset import passed
+from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from .across import Across, across
 from .context import Context

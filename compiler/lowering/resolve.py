@@ -9,8 +9,8 @@ from ..concrete.lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, c
 from ..concrete.nodes import Block, Stmt, Where, walk
 from ..ir.arithmetic import ZERO, every
 from ..ir.nodes import BOOL, I64, Const, Declare, If, Select, Step, Steps, Value, Var
-from ..levels.affine import SubsectionLevel
 from ..levels.level import Level
+from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from ..workspaces.levels import Storage
 from .context import Context

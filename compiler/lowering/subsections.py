@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..concrete.nodes import Stmt
 from ..ir.arithmetic import TRUE
 from ..ir.nodes import Step, Steps, While
-from ..levels.affine import SubsectionLevel
+from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from .context import Context
 from .cursors import offset_cursor
