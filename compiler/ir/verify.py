@@ -10,21 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import SparsetuneError
-from .intrinsics import INTRINSICS, OF_LANES, type_of_call
 from .nodes import (
-    BOOL,
     I64,
-    OPAQUE,
     PARTS,
-    SHARE_BEGIN,
-    SHARE_NUMBER,
     Allocate,
     ArrayRef,
     Barrier,
-    Binary,
-    Call,
-    Cast,
-    Combine,
     Comment,
     Const,
     Dealt,
@@ -37,31 +28,20 @@ from .nodes import (
     If,
     Kernel,
     Leave,
-    Load,
     Once,
     Parallel,
     Prefetch,
     Publish,
     Run,
-    Select,
     SetVar,
     Step,
     Steps,
     Store,
     Take,
-    Type,
-    Unary,
     Value,
-    Var,
     While,
 )
-from .printer import show_expression, show_statement
-
-_COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
-_LOGICAL = frozenset(("and", "or"))
-_ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "min", "max"))
-_GROUPS, _MEMBERS = ("block", "warp"), ("block", "warp", "thread")
-_UPDATES = _ARITHMETIC | _LOGICAL | {""}
+from .value_rules import GROUPS, MEMBERS, UPDATES, Fault, Scope, ValueRules
 
 
 class IllFormed(SparsetuneError):
@@ -79,32 +59,12 @@ def verify(function: Function, maker: str) -> None:
     """
     try:
         _Verifier(function).block((function.body,), {size.name: I64 for size in function.sizes}, {})
-    except _Fault as fault:
+    except Fault as fault:
         raise IllFormed(f"{maker} made an ill-formed program: {fault}") from None
 
 
-class _Fault(Exception):
-    pass
-
-
-Scope = dict[str, Type]
-
-
-class _Verifier:
+class _Verifier(ValueRules):
     """Walks over a program; ``scope`` has the scalars that are in sight, ``local`` the register arrays."""
-
-    def __init__(self, function: Function) -> None:
-        self.arrays = {parameter.name: parameter.type for parameter in function.arrays if not parameter.assembled}
-        self.constant = {parameter.name for parameter in function.arrays if not parameter.writable}
-        self.assembled = {parameter.name for parameter in function.arrays if parameter.assembled}
-        self.shared: frozenset[str] | None = None  # the scalars of outside, in a parallel loop
-        self.here: Step = function.body
-
-    def fail(self, what: str) -> None:
-        shown = show_statement(self.here).splitlines()
-        raise _Fault(f"{what}, in: {shown[0].strip() if shown else '(nothing)'}")
-
-    # Statements
 
     def block(self, statements: Iterable[Step], scope: Scope, local: Scope) -> None:
         """Check statements in order. What a block inside declares stays in sight, unless it hides a name of this block."""
@@ -133,7 +93,7 @@ class _Verifier:
                 self.hidden((variable.name,))
             case SetVar(variable, value, op):
                 self.variable(variable, scope)
-                if op not in _UPDATES:
+                if op not in UPDATES:
                     self.fail(f"nothing is updated by {op}")
                 if self.shared is not None and variable.name in self.shared:
                     self.fail(f"threads assign {variable.name}, which is declared outside of their loop")
@@ -162,9 +122,9 @@ class _Verifier:
                 outside, self.shared = self.shared, frozenset()
                 self.block((body,), dict(scope), dict(local) | {made.array: made.type for made in scratch})
                 self.shared = outside
-            case Once(unit, body) if unit in _GROUPS:
+            case Once(unit, body) if unit in GROUPS:
                 self.inner(body, scope, local)
-            case Barrier(unit) if unit in _GROUPS:
+            case Barrier(unit) if unit in GROUPS:
                 pass
             case Comment():
                 pass
@@ -176,7 +136,7 @@ class _Verifier:
             self.fail("a loop counts upwards in whole numbers")
         self.place(loop.low, scope, local)
         self.place(loop.high, scope, local)
-        if isinstance(loop.tag, Dealt) and (loop.tag.unit not in _MEMBERS or loop.tag.within not in ("grid", *_GROUPS)):
+        if isinstance(loop.tag, Dealt) and (loop.tag.unit not in MEMBERS or loop.tag.within not in ("grid", *GROUPS)):
             self.fail(f"a GPU has no {loop.tag.unit} of a {loop.tag.within}")
         parallel, dealt = isinstance(loop.tag, Parallel), isinstance(loop.tag, Dealt)
         if (loop.private or loop.finish) and not parallel and not dealt:
@@ -205,7 +165,7 @@ class _Verifier:
         self.place(store.index, scope, local)
         self.value(store.value, scope, local)
         self.converts(store.value.type, kind.vector(store.value.type.lanes))
-        if store.op not in _UPDATES:
+        if store.op not in UPDATES:
             self.fail(f"nothing is updated by {store.op}")
         if store.atomic and (self.shared is None or store.value.type.lanes > 1):
             self.fail("only scalars are updated atomically, and only by threads")
@@ -258,116 +218,3 @@ class _Verifier:
         self.place(place, scope, local)
         if parts.type != PARTS or self.array(parts.array, {}) != PARTS:
             self.fail(f"{parts.array} has no places for arrays")
-
-    # Values
-
-    def condition(self, value: Value, scope: Scope, local: Scope) -> None:
-        self.value(value, scope, local)
-        if value.type != BOOL:
-            self.fail(f"condition {show_expression(value)} is no truth value")
-
-    def place(self, value: Value, scope: Scope, local: Scope) -> None:
-        self.value(value, scope, local)
-        if value.type.is_float or value.type == BOOL or value.type.lanes > 1:
-            self.fail(f"{show_expression(value)} is no whole number")
-
-    def assigned(self, variable: Var, value: Value, op: str, scope: Scope, local: Scope) -> None:
-        """Check what a variable is given, or updated with; insertions into maps may stand here."""
-        if isinstance(value, Call) and value.function == "map_insert":
-            self.call(value.function, value.arguments, scope, local)
-        else:
-            self.value(value, scope, local)
-        self.converts(value.type.vector(variable.type.lanes) if op and value.type.lanes == 1 else value.type, variable.type)
-
-    def converts(self, given: Type, wanted: Type) -> None:
-        """A value is converted to the type of what holds it, but vectors and maps are not, and no fraction is lost."""
-        cut = given.is_float and not wanted.is_float
-        if given.lanes != wanted.lanes or (given.lanes > 1 and given != wanted) or given in OPAQUE or wanted in OPAQUE or cut:
-            self.fail(f"a value of type {given.name} is kept as {wanted.name}")
-
-    def variable(self, variable: Var, scope: Scope) -> None:
-        kind = scope.get(variable.name)
-        if kind is None:
-            self.fail(f"variable {variable.name} is used where it is not declared")
-        elif kind != variable.type:
-            self.fail(f"variable {variable.name} is declared as {kind.name} and used as {variable.type.name}")
-
-    def array(self, array: str, local: Scope) -> Type:
-        kind = local.get(array) or self.arrays.get(array)
-        if kind is None:
-            self.fail(f"array {array} is used where there is none")
-        assert kind is not None
-        return kind
-
-    def value(self, value: Value, scope: Scope, local: Scope) -> None:
-        match value:
-            case Var():
-                self.variable(value, scope)
-            case Const():
-                if value.type.lanes > 1:
-                    self.fail("a constant is a scalar")
-            case Load(array, index, kind, first):
-                self.value(index, scope, local)
-                if index.type.is_float or index.type == BOOL or index.type.lanes not in (1, kind.lanes):
-                    self.fail(f"{show_expression(index)} is no place of {array}")
-                if self.array(array, local).vector(kind.lanes) != kind:
-                    self.fail(f"array {array} of {self.array(array, local).name} is read as {kind.name}")
-                if first is not None:
-                    self.place(first, scope, local)
-            case Binary():
-                self.value(value.left, scope, local)
-                self.value(value.right, scope, local)
-                self.binary(value)
-            case Unary(op, operand, kind):
-                self.value(operand, scope, local)
-                if operand.type != kind or (op == "not") != (kind == BOOL):
-                    self.fail(f"{op} makes {kind.name} of {operand.type.name}")
-            case Select(condition, then, otherwise, kind):
-                self.condition(condition, scope, local)
-                for branch in (then, otherwise):
-                    self.value(branch, scope, local)
-                    if branch.type != kind:
-                        self.fail(f"a choice of {branch.type.name} is said to be {kind.name}")
-            case Combine(op, operand, unit, within, kind):
-                self.value(operand, scope, local)
-                if op not in _UPDATES or unit not in _MEMBERS or within not in _GROUPS:
-                    self.fail(f"nothing is combined by {op} over {unit} of {within}")
-                if operand.type != kind:
-                    self.fail(f"{operand.type.name} is combined to {kind.name}")
-            case Cast(operand, kind):
-                self.value(operand, scope, local)
-                if operand.type.lanes not in (1, kind.lanes):
-                    self.fail(f"{operand.type.name} is converted to {kind.name}")
-            case Call(function, arguments, kind):
-                if function == "map_insert":
-                    self.fail("map_insert may find no memory, so that it stands only as the whole value of a variable")
-                self.call(function, arguments, scope, local)
-                if type_of_call(function, [argument.type for argument in arguments]) != kind:
-                    self.fail(f"{function} is said to give {kind.name}")
-            case _:
-                self.fail(f"{type(value).__name__} stands where a value is needed")
-
-    def binary(self, value: Binary) -> None:
-        op, kind, sides = value.op, value.type, (value.left.type, value.right.type)
-        if op in _COMPARISONS:
-            right = kind == BOOL and sides[0] == sides[1] and sides[0].lanes == 1
-        elif op in _LOGICAL:
-            right = sides == (kind, kind)
-        else:
-            right = op in _ARITHMETIC and kind not in OPAQUE and all(side in (kind, kind.element) for side in sides)
-            right = right and max(side.lanes for side in sides) == kind.lanes
-        if not right:
-            self.fail(f"{sides[0].name} {op} {sides[1].name} is said to be {kind.name}")
-
-    def call(self, function: str, arguments: tuple[Value, ...], scope: Scope, local: Scope) -> None:
-        if function not in INTRINSICS and function not in OF_LANES:
-            self.fail(f"there is no function {function}")
-        if function in (SHARE_NUMBER, SHARE_BEGIN) and self.shared is None:
-            self.fail("only iterations of parallel loops belong to shares")
-        for argument in arguments:
-            if isinstance(argument, ArrayRef):
-                if self.array(argument.array, local) != argument.type:
-                    self.fail(f"array {argument.array} of {self.array(argument.array, local).name} is handed over as {argument.type.name}")
-            else:
-                self.value(argument, scope, local)
-
