@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TuningError,
     )
     from .compiler.format import Format
-    from .compiler.pipeline import Kernel
+    from .compiler.kernel import Kernel
     from .compiler.schedule.schedule import Schedule
     from .compiler.storage.tensor import Tensor
     from .compiler.targets.streams import on_stream
@@ -55,7 +55,7 @@ _HOMES = {
     "ForestExploration": ".tuner.forests.exploration",
     "Format": ".compiler.format",
     "FormatError": ".compiler.errors",
-    "Kernel": ".compiler.pipeline:Kernel",
+    "Kernel": ".compiler.kernel:Kernel",
     "Match": ".tuner.match",
     "ResourceError": ".compiler.errors",
     "Schedule": ".compiler.schedule.schedule",

@@ -19,13 +19,14 @@ from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, ExpressionError, FormatError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
 from .frozen import frozen
+from .kernel import Kernel
 from .native.memory import FLOOR, claim
 from .notation.functions import FUNCTIONS
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
 from .notation.suggest import indexed_name
 from .notation.value_types import number_dtype
-from .pipeline import Kernel, compile_kernel
+from .pipeline import compile_kernel
 from .schedule.schedule import Schedule
 from .shown import attribute, is_word
 from .storage.aligned import FEWER_LEVELS

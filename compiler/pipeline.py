@@ -1,310 +1,29 @@
-"""The one place that composes the stages: expression, formats and schedule to a kernel; operands to a result."""
+"""The one place that composes the stages up to a scheduled program: expression, formats and schedule to a kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import cached_property
-from typing import Any, Never
+from collections.abc import Collection, Mapping
+from typing import Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from . import html
-from .build.kernel import BoundKernel, TypedKernel
-from .build.operands import check_order
-from .build.repeat import MISS, Repeats
 from .concrete.affine import Boundary, Viewed
 from .concrete.affine import viewed as plainly
 from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from .concrete.concretize import Concretized, concretize
-from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring, supported_dtype
+from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring
 from .concrete.mirrored import is_mirrored, mirrored
-from .concrete.nodes import Forall, Program
-from .concrete.nodes import walk as walk_statement
-from .errors import DataError, ExpressionError, FormatError, ScheduleError
+from .concrete.nodes import Program
+from .errors import ScheduleError
 from .format import Format
-from .frozen import frozen
-from .lowering.kernel_spec import KernelSpec
-from .lowering.lower import lower
-from .lowering.tensors import TensorType
-from .native.devices import require_device, require_gpu
-from .notation.nodes import Access, Assignment
+from .kernel import Kernel
+from .native.devices import require_device
+from .notation.nodes import Assignment
 from .notation.parser import parse
-from .notation.printer import show
-from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
-from .shown import attribute
 from .space.mapping import default_mapping
-from .storage import aligned
-from .storage.construct import borrowed, tensor
-from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
-from .storage.tensor import Tensor
 from .targets.registry import find_target
-from .targets.target import Target
-
-
-@frozen
-class Signature:
-    """What a kernel is compiled for beside expression, formats and schedule.
-
-    Attributes:
-        dtypes, widths: dtype name, and bits of the index arrays of each level, of every operand.
-        wide: whether an extent needs coordinates of 64 bits.
-    """
-
-    dtypes: tuple[tuple[str, str], ...]
-    widths: tuple[tuple[str, tuple[int, ...]], ...]
-    wide: bool = False
-
-
-class Kernel:
-    """A kernel for one expression, formats and schedule; it is specialised for the dtypes and index widths that it meets.
-
-    Calling it with operands by name returns the result, ``bind`` checks and converts operands once; see ``TypedKernel`` and
-    ``BoundKernel``. ``threads`` is how many threads run, ``out`` takes a dense result.
-
-    Attributes:
-        assignment: the parsed expression.
-        formats: the format of every tensor, the result's included.
-        viewed: the expression with plain subscripts.
-        concretized: the scheduled program that is lowered, with the formats of its operands and their names in that expression.
-        schedule: the directives that led there.
-        threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
-        derived: how the operands that it reads follow from those that are given; None: they are the same.
-    """
-
-    derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-
-    def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
-                 schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu",
-                 threads: int | None = None, arch: str | None = None, viewed: Viewed | None = None) -> None:  # fmt: skip
-        self.threads, self.viewed = threads, viewed or Viewed(assignment, formats)
-        self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
-        self.dtype, self.concretized, self.target, self.arch = dtype, concretized, target, arch
-        self.semiring = (concretized.program.add, concretized.program.multiply)
-        conversions = [(operand, form) for operand, form in concretized.program.conversions if not self._is_seen(operand, form)]
-        if convert == "never" and conversions:
-            operand, form = conversions[0]
-            raise ScheduleError(
-                f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
-            )
-        _check_units(concretized.program, find_target(target, arch))
-        self._kernels: dict[Signature, TypedKernel] = {}
-        self._repeats = Repeats()
-
-    def _is_seen(self, operand: Access, form: Format) -> bool:
-        """Whether a format is another view of the same memory, to which nothing is converted."""
-        return form.in_memory is not form and form.in_memory == self.concretized.formats[operand.tensor].in_memory
-
-    @cached_property
-    def _operand_names(self) -> tuple[str, ...]:
-        return tensor_names(self.assignment)
-
-    @property
-    def source(self) -> str:
-        """The generated code, for float64 values and 32-bit indices unless compiled for others."""
-        return self.default_kernel.source
-
-    @property
-    def loop_nest(self) -> str:
-        """Readable concrete index notation."""
-        return self.default_kernel.loop_nest
-
-    @property
-    def stages(self) -> dict[str, str]:
-        """The program after every stage and pass, by its name, in order: "concrete" notation, loop IR from "lowering" on, "c"."""
-        return self.default_kernel.stages
-
-    @property
-    def costs(self) -> dict[str, int | str]:
-        """What the schedule costs, without data.
-
-        Returns:
-            loop_depth: how many loops over original indices stand inside each other, at most.
-            memory_depth: how many modes a workspace has, at most.
-            time, memory: scalar operations, and elements of workspaces, as ``BoundKernel.count`` has them, as Python expressions
-                over extents, named as the indices, and ``nnz_B_1`` .. ``nnz_B_k``: positions of the levels of operand B, in the
-                order in which it is read.
-            converted: entries of operands that are converted beforehand, in the same way; "0" where none are.
-        """
-        from .space.program_costs import converted, program_costs  # with the costs of forests, which compiling does not need
-
-        program, formats = self.concretized.program, self.concretized.formats
-        found = program_costs(program, self.viewed.assignment, formats)
-        return {
-            "loop_depth": found.loop_depth, "memory_depth": found.memory_depth, "time": str(found.time), "memory": str(found.memory),
-            "converted": str(converted(program, formats)),
-        }  # fmt: skip
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is loaded into this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}, "_repeats": Repeats()}
-
-    @cached_property
-    def default_kernel(self) -> TypedKernel:
-        """The kernel for operands of the dtype that was asked for, or float64, with 32-bit indices."""
-        name = "float64" if self.dtype is None else self.dtype.name
-        return self.kernel_for(Signature(
-            tuple((operand, name) for operand in self._operand_names),
-            tuple((operand, (32,) * len(self.formats[operand])) for operand in self._operand_names),
-        ))  # fmt: skip
-
-    def kernel_for(self, signature: Signature) -> TypedKernel:
-        """Return the kernel for certain dtypes and index widths; compiled once."""
-        if signature not in self._kernels:
-            self._kernels[signature] = TypedKernel(self._lowered(signature), find_target(self.target, self.arch))
-        return self._kernels[signature]
-
-    def __call__(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
-        """Compute the expression on operands given by name.
-
-        Args:
-            threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
-            out: takes a dense result, and is returned.
-            operands: by name; an expression that has operands called ``threads`` or ``out`` gives these words to them.
-
-        Returns:
-            An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
-        """
-        if unnamed:
-            self._refuse_unnamed(len(unnamed))
-        if threads is not None or out is not None:
-            threads, out = self._options(operands, threads, out)
-        if out is not None or self.derived is not None:
-            return self.bind_operands(operands, threads, out, once=True).once()
-        result = self._repeats(operands, self.threads if threads is None else threads)
-        if result is MISS:
-            bound = self.bind_operands(operands, threads, once=True)
-            result = bound.once()
-            self._repeats.learn(bound, operands)
-        return result
-
-    def bind(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> BoundKernel:
-        """Check and convert operands once; the returned kernel runs at C speed and sees changed values. Arguments as for a call."""
-        if unnamed:
-            self._refuse_unnamed(len(unnamed))
-        threads, out = self._options(operands, threads, out)
-        return self.bind_operands(operands, threads, out)
-
-    def bind_operands(
-        self,
-        operands: Mapping[str, Any],
-        threads: int | None = None,
-        out: Any = None,
-        extents: Mapping[str, int] | None = None,
-        once: bool = False,
-    ) -> BoundKernel:
-        """Bind operands given as a mapping.
-
-        Args:
-            extents: those of indices that no operand determines.
-            once: the bound kernel is called once, at once, so that index arrays of other libraries need not be copied.
-
-        Raises:
-            ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
-        """
-        kernel, ready = self.specialised(operands if self.derived is None else self.derived(operands), extents, once)
-        return kernel.bind_operands(ready, self.threads if threads is None else threads, out, {**self.extents, **(extents or {})}, once)
-
-    def specialised(
-        self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
-    ) -> tuple[TypedKernel, dict[str, Any]]:
-        """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads."""
-        ready = {name: self._ready(name, data, once) for name, data in operands.items()}
-        return self.kernel_for(self._signature(ready, extents or {})), ready
-
-    def _refuse_unnamed(self, count: int) -> None:
-        named = ", ".join(f"{name}=..." for name in self._operand_names)
-        raise ExpressionError(f"{count} operand{'s' if count > 1 else ''} without a name; operands are given by name: k({named})")
-
-    def _options(self, operands: dict[str, Any], threads: Any, out: Any) -> tuple[Any, Any]:
-        """Return the options; those that an operand is called like are put among the operands, and are None."""
-        if threads is not None and "threads" in self._operand_names:
-            operands["threads"], threads = threads, None
-        if out is not None and "out" in self._operand_names:
-            operands["out"], out = out, None
-        return threads, out
-
-    def _ready(self, name: str, data: Any, once: bool) -> Any:
-        """Bring an operand into the format that the kernel was compiled for."""
-        form = self.formats.get(name)
-        if form is None or name not in self._operand_names or (type(data) is np.ndarray and form.is_dense):
-            return data
-        kind = type(data)  # an object may fail when it is asked for its class
-        if issubclass(kind, (int, float)):
-            return data
-        if self.target in ON_DEVICE and not issubclass(kind, Tensor) and (there := on_device(name, data)) is not None:
-            return there
-        found: Any = data if issubclass(kind, Tensor) else None
-        try:
-            if found is None and once:
-                found = borrowed(data)
-            if found is None:
-                return tensor(data, form)
-            return found if found.format == form else found.convert(form)
-        except DataError as error:
-            raise DataError(f"operand '{name}': {error}") from None
-        except FormatError:
-            found = tensor(data) if found is None else found
-            check_order(name, found.order, len(form))
-            raise
-
-    def _signature(self, operands: Mapping[str, Any], extents: Mapping[str, int]) -> Signature:
-        dtypes, widths, wide = [], [], bool(extents) and max(extents.values()) > aligned.INDEX_LIMIT
-        kinds = [attribute(data, "dtype") for data in operands.values()]
-        for name in self._operand_names:
-            data = operands.get(name)
-            kind = self.dtype or getattr(data, "dtype", None) or number_dtype(0.0 if data is None else data, kinds)
-            dtypes.append((name, supported_dtype(kind, name)))
-            widths.append((name, _widths(data) if isinstance(data, Tensor | DeviceTensor) else (32,) * len(self.formats[name])))
-            wide = wide or max(getattr(data, "shape", None) or (0,)) > aligned.INDEX_LIMIT
-        return Signature(tuple(dtypes), tuple(widths), wide)
-
-    def _lowered(self, signature: Signature) -> KernelSpec:
-        dtypes, widths = dict(signature.dtypes), dict(signature.widths)
-        result = self.viewed.assignment.target
-        kind = self._result_dtype(dtypes)
-        types = {}
-        for name, given in self.concretized.sources.items():
-            form, source = self.concretized.formats[name], self.viewed.source(given)
-            if given in self.viewed.points:
-                types[name] = TensorType(form, kind, (32,) * len(form.in_memory))
-            else:
-                types[name] = TensorType(form, dtypes[source], widths[source])
-        form = self.formats[result.tensor]
-        wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
-        types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
-        return lower(
-            self.concretized.program, types, result, sources=self.concretized.sources,
-            extents={**self.extents, **self.viewed.constants}, viewed=self.viewed,
-            expression=self.assignment.text, schedule=str(self.schedule), wide=signature.wide,
-        )  # fmt: skip
-
-    def _result_dtype(self, dtypes: Mapping[str, str]) -> str:
-        kind = self.dtype or result_dtype(self.assignment, dtypes.values())
-        check_values(self.assignment, kind)
-        return kind.name
-
-    def __repr__(self) -> str:
-        sparse = {name: str(form) for name, form in self.formats.items() if not form.is_dense}
-        return f"sparsetune.compile({self.assignment.text!r}, {sparse}, schedule={str(self.schedule)!r})"
-
-    def _repr_html_(self) -> str:
-        formats = {name: str(form) for name, form in self.formats.items()}
-        return html.facts(self.assignment.text, {**formats, "schedule": str(self.schedule) or "default"}) + html.listing(self.loop_nest)
-
-
-def _check_units(program: Program, target: Target) -> None:
-    """Refuse loops on units that the target does not have."""
-    units = {unit.name for unit in target.units}
-    for loop in walk_statement(program.statement):
-        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
-            wish = f"parallelize({loop.index}, {loop.tag.unit})"
-            if loop.tag.unit.startswith("gpu_"):
-                require_gpu(wish)
-                raise ScheduleError(f"{wish}: this unit is of the GPU, but the target is the CPU")
-            raise ScheduleError(f"{wish}: target {target.name} has no such unit; it has {', '.join(sorted(units))}")
 
 
 def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:
@@ -312,11 +31,6 @@ def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, i
         return default
     program: Program = apply_schedule(default.program, schedule, default.formats, extents)
     return Concretized(program, default.formats, default.sources)
-
-
-def _widths(operand: Tensor | DeviceTensor) -> tuple[int, ...]:
-    """Return the bits of the index arrays of each level; 32 where there are none."""
-    return tuple(64 if any(part.dtype.itemsize == 8 for part in arrays.parts.values()) else 32 for arrays in operand.levels)
 
 
 def compile_kernel(

@@ -13,9 +13,9 @@ from ..compiler.concrete.affine import Boundary
 from ..compiler.concrete.given import constant_extents
 from ..compiler.errors import ExpressionError
 from ..compiler.evaluate import evaluate, or_default
+from ..compiler.kernel import Kernel
 from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
-from ..compiler.pipeline import Kernel
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import shown
 from ..compiler.storage.recalled import recalled

@@ -17,10 +17,11 @@ from ..compiler.concrete.given import constant_extents
 from ..compiler.concrete.nodes import Program
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
+from ..compiler.kernel import Kernel
 from ..compiler.native.toolchain import Compiler, find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import Kernel, compile_kernel
+from ..compiler.pipeline import compile_kernel
 from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor

@@ -1,7 +1,6 @@
 """Subsections: the offsets at which a subscript whose last index is still open finds something stored (Liu et al., "Compiler support for
 sparse tensor convolutions", sections 3.1 and 5.2.1)."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sparsetune.compiler.build.kernel import BoundKernel, TypedKernel
 from sparsetune.compiler.errors import FormatError
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.kernel import Kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import stored_entries
 

@@ -20,9 +20,10 @@ from sparsetune.compiler.codegen.c import KERNEL
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
 from sparsetune.compiler.errors import ScheduleError
+from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.notation.parser import parse
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.templates import templates
 from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from sparsetune.compiler.build.kernel import TypedKernel
-from sparsetune.compiler.pipeline import Kernel
+from sparsetune.compiler.kernel import Kernel
 
 from .batch import PLAIN_FLAGS, build_together
 from .cases import Case, random_case

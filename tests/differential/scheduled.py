@@ -19,9 +19,10 @@ from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import Concretized, concretize
 from sparsetune.compiler.errors import ScheduleError
+from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.notation.nodes import Access, Add, Expr, Literal, Neg, accesses
 from sparsetune.compiler.notation.parser import parse
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.space.candidates import Candidate, candidates
 from sparsetune.compiler.space.library import LIBRARY

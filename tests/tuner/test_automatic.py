@@ -48,7 +48,7 @@ def test_code_for_operands_of_one_kind_is_generated_once(operands: dict[str, Any
     def lowered_again(*_arguments: Any, **_options: Any) -> None:
         raise AssertionError("lowered again")
 
-    monkeypatch.setattr("sparsetune.compiler.pipeline.lower", lowered_again)
+    monkeypatch.setattr("sparsetune.compiler.kernel.lower", lowered_again)
     other = {"A": operands["A"] * 2, "X": operands["X"] + 1}
     second = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database).bind(**other)
     assert second.kernel is first.kernel

@@ -15,7 +15,7 @@ MOST = 260
 MOST_KNOWN = 32
 """Modules that it may import where another process has looked the same up; a third of a millisecond each."""
 
-LATER = {"build", "codegen", "evaluate", "lowering", "passes", "pipeline", "targets"}
+LATER = {"build", "codegen", "evaluate", "kernel", "lowering", "passes", "pipeline", "targets"}
 """Parts of the compiler that only code which is generated needs."""
 
 PROGRAM = """

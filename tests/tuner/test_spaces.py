@@ -17,8 +17,9 @@ from sparsetune.compiler.concrete.concretize import concretize, started
 from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.format import Format
+from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.notation.parser import parse
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.draws import drawn_nests, drawn_transformations
 from sparsetune.compiler.space.full import FullSpace

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from ...compiler.format import Format
-    from ...compiler.pipeline import Kernel
+    from ...compiler.kernel import Kernel
     from ...compiler.schedule.schedule import Schedule
 
 

@@ -15,8 +15,9 @@ from ...compiler.build.kernel import BoundKernel
 from ...compiler.format import Format
 from ...compiler.ir.evaluate import Counts
 from ...compiler.ir.interpret import interpret
+from ...compiler.kernel import Kernel
 from ...compiler.notation.nodes import Access, accesses
-from ...compiler.pipeline import Kernel, compile_kernel
+from ...compiler.pipeline import compile_kernel
 from ...compiler.schedule.directives import Addends, Convert, Reorder
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.reformat import concordant_format

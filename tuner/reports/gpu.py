@@ -19,8 +19,8 @@ import click
 
 from ...compiler.errors import SparsetuneError
 from ...compiler.evaluate import compile_kernel
+from ...compiler.kernel import Signature
 from ...compiler.native.folders import cache_folder
-from ...compiler.pipeline import Signature
 from ...compiler.targets.cuda_objects import cubin_of, host_object
 from .gpu_bundle import begin, bundle
 from .gpu_cases import FAR, KERNELS, LISTED, SPMV, listed

@@ -10,8 +10,8 @@ from typing import Any
 from ...compiler.errors import BuildError
 from ...compiler.evaluate import compile_kernel
 from ...compiler.frozen import frozen
+from ...compiler.kernel import Kernel as Compiled
 from ...compiler.native.devices import architecture_here, gpu_state
-from ...compiler.pipeline import Kernel as Compiled
 from ...compiler.storage.tensor import Tensor
 from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
 from ...compiler.targets.executor import executor_flags

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...compiler.frozen import frozen
-from ...compiler.pipeline import Kernel
+from ...compiler.kernel import Kernel
 from ..asymptotic.model import CostClass
 from ..exploration import Exploration
 from .contest import KERNELS, Operands, alphabetical, compiled, different, explored, inputs, least_times, runs_of, spread

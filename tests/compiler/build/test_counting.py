@@ -16,9 +16,9 @@ from differential.oracle import expected
 from sparsetune.compiler.build.counting import CountingKernel
 from sparsetune.compiler.build.kernel import BoundKernel, TypedKernel
 from sparsetune.compiler.ir.interpret import interpret
+from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.passes.cpu import PORTABLE
 from sparsetune.compiler.passes.manager import VectorUnit
-from sparsetune.compiler.pipeline import Kernel
 
 pytestmark = pytest.mark.cc
 CASES = 150

@@ -7,7 +7,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.kernel import Kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.workspaces.bitmap import FEW_KEYS
 
 PRODUCT = "C(i,j) = A(i,k) * B(k,j)"

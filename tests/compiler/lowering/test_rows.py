@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.ir.nodes import Fill, Load, Store
 from sparsetune.compiler.ir.rewrite import walk
+from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.native.machine import Machine
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.targets.c import C
 

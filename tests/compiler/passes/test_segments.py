@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.kernel import Kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.construct import tensor
 
 SPMV = "y(i) = A(i,j) * x(j)"

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.native.machine import Machine
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.aligned import aligned_copy, aligned_full
 from sparsetune.compiler.storage.construct import tensor
 

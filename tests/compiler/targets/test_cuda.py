@@ -20,6 +20,7 @@ from sparsetune.compiler.build.standalone import standalone
 from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.ir.parser import parse_function
 from sparsetune.compiler.ir.printer import show_function
+from sparsetune.compiler.kernel import Signature
 from sparsetune.compiler.native import devices
 from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
@@ -27,7 +28,6 @@ from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.passes.cuda import CUDA as PASSES
 from sparsetune.compiler.passes.manager import VectorUnit
-from sparsetune.compiler.pipeline import Signature
 from sparsetune.compiler.space.library import LIBRARY
 
 pytestmark = pytest.mark.cc

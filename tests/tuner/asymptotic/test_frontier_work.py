@@ -13,8 +13,9 @@ from math import inf
 
 import numpy as np
 import pytest
+from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.notation.nodes import accesses
-from sparsetune.compiler.pipeline import Kernel, compile_kernel
+from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.exploration import Exploration
 from sparsetune.tuner.explore import explore
