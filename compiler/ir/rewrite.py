@@ -78,10 +78,12 @@ def settle(node: N, change: Callable[[Node], Node]) -> N:
     known by it, and are not looked at again."""
     if node.settled is change:
         return node
-    children = node.children
-    first = isinstance(node, _BINDING)
-    changed = [*children[:first], *[child if child.settled is change else settle(child, change) for child in children[first:]]]
-    whole = node.rebuild(tuple(changed)) if any(map(is_not, changed, children)) else node
+    children, whole = node.children, node
+    if children:
+        first = isinstance(node, _BINDING)
+        changed = [*children[:first], *[child if child.settled is change else settle(child, change) for child in children[first:]]]
+        if any(map(is_not, changed, children)):
+            whole = node.rebuild(tuple(changed))
     made = change(whole)
     if made is node or (whole is node and made == node):
         node.__dict__["settled"] = change
