@@ -5,87 +5,17 @@ Directives are separated by semicolons. A directive may begin with a path in bra
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
-from ..errors import ExpressionError, ScheduleError
-from ..frozen import frozen
-from ..notation.nodes import Access, Assignment, Expr
-from ..notation.parser import parse, parse_expression
+from ..errors import ScheduleError
+from ..notation.nodes import Assignment, Expr
 from ..notation.printer import show, show_assignment
-from ..source import Span, pointing, quoted
+from ..source import Span, quoted
+from .argument_reader import INTEGER, PATH, path_of, read_argument
 from .arguments import NAME, expectation
-from .build_options import compiler_fault, flags_fault
+from .directive_source import SHOWN, Argument, Source
 from .directives import ALIASES, DIRECTIVES, Directive, Loopfuse, Parameter, Required
-
-_INTEGER = re.compile(r"[+-]?\d+")
-_PATH = re.compile(r"\[\s*(?:\d+\s*(?:,\s*\d+\s*)*)?\]")
-_OPEN, _CLOSE = "([", ")]"
-_MOST_DIGITS, _SHOWN = 30, 40
-Read = TypeVar("Read")
-
-
-@frozen
-class _Argument:
-    """A piece of the schedule's text without surrounding blanks."""
-
-    text: str
-    span: Span
-
-
-class _Source:
-    """The whole text, and errors that point into it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.number = 0
-        self.keyword = ""
-
-    def fail(self, message: str, span: Span) -> NoReturn:
-        where = f"directive {self.number}" + (f", {self.keyword}" if self.keyword else "")
-        raise ScheduleError(pointing(f"{where}: {message}", self.text, span))
-
-    def piece(self, start: int, end: int) -> _Argument:
-        """Return the text between two places without its blanks."""
-        found = self.text[start:end]
-        start += len(found) - len(found.lstrip())
-        end -= len(found) - len(found.rstrip()) if found.strip() else 0
-        return _Argument(found.strip(), Span(start, max(start, end)))
-
-    def pieces(self, start: int, end: int, separator: str) -> Iterator[_Argument]:
-        """Split a range of the text at a separator that stands outside brackets and quotes."""
-        depth, quoted, begin = 0, False, start
-        for place in range(start, end):
-            letter = self.text[place]
-            if letter == '"':
-                quoted = not quoted
-            elif quoted:
-                continue
-            elif letter in _OPEN:
-                depth += 1
-            elif letter in _CLOSE:
-                depth -= 1
-            elif letter == separator and depth == 0:
-                yield self.piece(begin, place)
-                begin = place + 1
-        yield self.piece(begin, end)
-
-    def closing(self, opening: int) -> int:
-        """Return the place of the bracket that closes the one at ``opening``; the length of the text where there is none."""
-        depth, quoted = 0, False
-        for place in range(opening, len(self.text)):
-            letter = self.text[place]
-            if letter == '"':
-                quoted = not quoted
-            elif not quoted and letter in _OPEN:
-                depth += 1
-            elif not quoted and letter in _CLOSE:
-                depth -= 1
-                if depth == 0:
-                    return place
-        return len(self.text)
 
 
 def parse_directives(text: str) -> tuple[Directive, ...]:
@@ -104,7 +34,7 @@ def parse_directives(text: str) -> tuple[Directive, ...]:
 def _parsed(text: str) -> tuple[Directive, ...]:
     if text.strip() == DEFAULT:
         return ()
-    source = _Source(text)
+    source = Source(text)
     found = []
     for piece in source.pieces(0, len(text), ";"):
         if piece.text:
@@ -121,7 +51,7 @@ _WORDS = ("auto", DEFAULT)
 """What callers may say in place of a schedule."""
 
 
-def _directive(source: _Source, piece: _Argument) -> Directive:
+def _directive(source: Source, piece: Argument) -> Directive:
     name = NAME.match(piece.text)
     if name is None:
         source.fail(f"expected a directive such as reorder(i, j), found {quoted(piece.text, 20)}", piece.span)
@@ -136,7 +66,7 @@ def _directive(source: _Source, piece: _Argument) -> Directive:
             hint = f"did you mean '{close[0]}', which stands for a whole schedule?"
             if close[0] == keyword:
                 hint = f"'{keyword}' stands alone, for a whole schedule"
-        source.fail(f"there is no directive {quoted(keyword, _SHOWN)}; {hint}", name_span)
+        source.fail(f"there is no directive {quoted(keyword, SHOWN)}; {hint}", name_span)
     source.keyword = keyword
     opening = name_span.end + len(piece.text[name.end() :]) - len(piece.text[name.end() :].lstrip())
     if source.text[opening : opening + 1] != "(" or opening >= piece.span.end:
@@ -151,23 +81,23 @@ def _directive(source: _Source, piece: _Argument) -> Directive:
     return _build(source, DIRECTIVES[keyword], arguments, Span(closing, closing + 1))
 
 
-def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], end: Span) -> Directive:
+def _build(source: Source, kind: type[Directive], arguments: list[Argument], end: Span) -> Directive:
     path = None
-    if kind.takes_path and arguments and _PATH.fullmatch(arguments[0].text):
-        path = _path(source, arguments.pop(0))
+    if kind.takes_path and arguments and PATH.fullmatch(arguments[0].text):
+        path = path_of(source, arguments.pop(0))
     elif kind is Loopfuse:
-        path = _path(source, arguments.pop()) if len(arguments) == 3 and _PATH.fullmatch(arguments[2].text) else ()
+        path = path_of(source, arguments.pop()) if len(arguments) == 3 and PATH.fullmatch(arguments[2].text) else ()
     values: dict[str, Any] = {}
     for parameter in kind.parameters:
         if parameter.many:
             if not arguments:
                 source.fail(f"expected {expectation(parameter)}", end)
-            values[parameter.field] = tuple(_read(source, parameter, argument) for argument in arguments)
+            values[parameter.field] = tuple(read_argument(source, parameter, argument) for argument in arguments)
             arguments = []
-        elif parameter.kind == "ordinal" and not (arguments and _INTEGER.fullmatch(arguments[0].text)):
+        elif parameter.kind == "ordinal" and not (arguments and INTEGER.fullmatch(arguments[0].text)):
             values[parameter.field] = None
         elif arguments:
-            values[parameter.field] = _read(source, parameter, arguments.pop(0))
+            values[parameter.field] = read_argument(source, parameter, arguments.pop(0))
         elif parameter.default is Required:
             source.fail(f"expected {expectation(parameter)}; write {usage(kind)}", end)
     if arguments:
@@ -175,141 +105,10 @@ def _build(source: _Source, kind: type[Directive], arguments: list[_Argument], e
     return kind(**values, path=path)
 
 
-def _path(source: _Source, argument: _Argument) -> tuple[int, ...]:
-    numbers = re.findall(r"\d+", argument.text)
-    if max(map(len, numbers), default=0) > _MOST_DIGITS:
-        source.fail(f"a path has small numbers, such as [0, 1], not {quoted(argument.text, _SHOWN)}", argument.span)
-    return tuple(map(int, numbers))
-
-
 def usage(kind: type[Directive]) -> str:
     """Return the form of a directive, such as ``split(index, outer, inner, factor)``."""
     words = [f"{parameter.field}, ..." if parameter.many else parameter.field for parameter in kind.parameters]
     return f"{kind.keyword}({', '.join([*words, 'path'] if kind is Loopfuse else words)})"
-
-
-def _read(source: _Source, parameter: Parameter, argument: _Argument) -> object:
-    if not argument.text:
-        source.fail(f"expected {expectation(parameter)}, found nothing", Span(argument.span.start, argument.span.start + 1))
-    return _READERS[parameter.kind](source, parameter, argument)
-
-
-def _read_name(source: _Source, parameter: Parameter, argument: _Argument) -> str:
-    if not NAME.fullmatch(argument.text):
-        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
-    return argument.text
-
-
-def _read_names(source: _Source, parameter: Parameter, argument: _Argument) -> tuple[str, ...]:
-    if not argument.text.startswith("["):
-        return (_read_name(source, parameter, argument),)
-    if not argument.text.endswith("]"):
-        source.fail("expected ']'", argument.span)
-    start, end = argument.span.start + 1, argument.span.end - 1
-    if not source.piece(start, end).text:
-        return ()
-    return tuple(_read_name(source, parameter, piece) for piece in source.pieces(start, end, ","))
-
-
-def _read_integer(source: _Source, parameter: Parameter, argument: _Argument) -> int:
-    if not _INTEGER.fullmatch(argument.text) or len(argument.text) > _MOST_DIGITS:
-        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
-    return int(argument.text)
-
-
-def _read_choice(source: _Source, parameter: Parameter, argument: _Argument) -> str:
-    if argument.text not in parameter.choices:
-        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
-    return argument.text
-
-
-def _read_boolean(source: _Source, parameter: Parameter, argument: _Argument) -> bool:
-    if argument.text not in ("true", "false"):
-        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
-    return argument.text == "true"
-
-
-def _read_text(source: _Source, parameter: Parameter, argument: _Argument) -> str:
-    found = _inside_quotes(argument)
-    return _read_name(source, parameter, argument) if found is None else found
-
-
-def _inside_quotes(argument: _Argument) -> str | None:
-    text = argument.text
-    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] == '"' else None
-
-
-def _read_compiler(source: _Source, parameter: Parameter, argument: _Argument) -> str | None:
-    found = _inside_quotes(argument)
-    name = argument.text if found is None else found
-    if name == "auto":
-        return None
-    if fault := compiler_fault(name):
-        source.fail(fault, argument.span)
-    return name
-
-
-def _read_flags(source: _Source, parameter: Parameter, argument: _Argument) -> str:
-    text = _inside_quotes(argument)
-    if text is None:
-        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
-    if fault := flags_fault(text):
-        source.fail(fault, argument.span)
-    return " ".join(text.split())
-
-
-def _read_expression(source: _Source, parameter: Parameter, argument: _Argument) -> Expr:
-    return _read_notation(source, argument, parse_expression)
-
-
-def _read_notation(source: _Source, argument: _Argument, read: Callable[[str], Read]) -> Read:
-    try:
-        return read(" " * argument.span.start + argument.text)  # blanks, so that columns are those of the schedule
-    except ExpressionError as error:
-        first = str(error).split("\n")[0]
-        located = re.fullmatch(r"(.*) \((?:line \d+, )?column (\d+)\)", first)
-        if located is None:
-            return source.fail(first, argument.span)
-        start = min(int(located[2]) - 1, argument.span.end)
-        return source.fail(located[1], Span(start, max(start + 1, argument.span.end)))
-
-
-def _read_access(source: _Source, parameter: Parameter, argument: _Argument) -> Access:
-    found = _read_expression(source, parameter, argument)
-    if not isinstance(found, Access):
-        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
-    return found
-
-
-def _read_addend(source: _Source, parameter: Parameter, argument: _Argument) -> Expr | Assignment:
-    parse_addend = parse if "=" in argument.text else parse_expression
-    return _read_notation(source, argument, parse_addend)
-
-
-def _read_path(source: _Source, parameter: Parameter, argument: _Argument) -> tuple[int, ...]:
-    if not _PATH.fullmatch(argument.text):
-        source.fail(f"expected {expectation(parameter)}, found {quoted(argument.text, _SHOWN)}", argument.span)
-    return _path(source, argument)
-
-
-_READERS: dict[str, Callable[[_Source, Parameter, _Argument], object]] = {
-    "index": _read_name,
-    "name": _read_name,
-    "new": _read_name,
-    "indices": _read_names,
-    "news": _read_names,
-    "integer": _read_integer,
-    "ordinal": _read_integer,
-    "boolean": _read_boolean,
-    "choice": _read_choice,
-    "text": _read_text,
-    "compiler": _read_compiler,
-    "flags": _read_flags,
-    "expression": _read_expression,
-    "addend": _read_addend,
-    "path": _read_path,
-    "access": _read_access,
-}
 
 
 def show_directive(directive: Directive) -> str:
