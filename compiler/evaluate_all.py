@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import lru_cache
 from operator import itemgetter
 from threading import Lock
 from typing import Any
 
 from .build.chain import Chain, chained
 from .build.repeat import MISS, Repeat, Repeats
-from .concrete.check import check_assignment, tensor_names
 from .concrete.result_format import AUTO
-from .errors import ExpressionError, SparsetuneError
+from .errors import SparsetuneError
 from .evaluate import repeats_of
 from .frozen import frozen
 from .native.team import thread_count
-from .notation.nodes import Assignment, accesses
-from .notation.parser import parse
-from .output_pattern import named_operand
+from .sequence import BY_RESULT, KEPT, Sequential, check_options, in_order, said_for, sequential
 from .shared_products import computed_together, may_share
 from .shared_scores import Known, Shared, known_operands, may_have_scores, with_scores
 from .shown import is_word
 from .storage.recalled import recalled
-
-KEPT = 256  # expressions that a process keeps at hand
-BY_RESULT = ("output_format", "output_pattern", "schedule")
-"""Options that may be given for each result by its name."""
 
 OF_EACH = frozenset((*BY_RESULT, "shape"))
 """Options of which each expression is told its own part."""
@@ -45,72 +36,6 @@ TELLING = ("output_format", "schedule", "dtype", "target", "convert", "semiring"
 _told = itemgetter(*TELLING)
 _plans: dict[Hashable, _Plan] = {}
 _planning = Lock()  # while a plan is put among the others
-
-
-@frozen
-class Sequential:
-    """One expression of several.
-
-    Attributes:
-        text: of the expression.
-        result: its name.
-        operands: the names that it reads.
-        indices: every index that it has.
-        assignment: as it was read.
-    """
-
-    text: str
-    result: str
-    operands: tuple[str, ...]
-    indices: frozenset[str]
-    assignment: Assignment
-
-
-def in_order(expressions: Sequence[str], operands: Mapping[str, Any], patterns: Any = None) -> list[Sequential]:
-    """Check that expressions can be computed one after another.
-
-    Args:
-        patterns: of the results, as ``output_pattern``; what they name is used, and need not be in an expression.
-
-    Raises:
-        ExpressionError: two results have one name, an operand is missing, or no expression uses it.
-    """
-    if not isinstance(expressions, (list, tuple)):
-        raise ExpressionError(f"expressions are given as a list of texts, not as {type(expressions).__name__}")
-    if not isinstance(operands, Mapping):
-        raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
-    found: list[Sequential] = []
-    made: dict[str, int] = {}
-    used: set[str] = set()
-    for number, text in enumerate(expressions, 1):
-        if not isinstance(text, str):
-            parse(text)  # says what an expression is
-        one = _sequential(text)
-        own = named_operand(_of(patterns, one.result))
-        if own is not None and own not in one.operands:
-            one = replace(one, operands=(*one.operands, own))
-        for name in one.operands:
-            if name not in operands and name not in made:
-                raise ExpressionError(f"operand '{name}' of '{text}' is missing; give it by its name, or compute it before")
-            used |= {name} if name not in made else set()
-        if one.result in made:
-            raise ExpressionError(f"expressions {made[one.result]} and {number} both compute '{one.result}'; give one another name")
-        made[one.result] = number
-        found.append(one)
-    for name in operands:
-        if name not in used:
-            known = ", ".join(sorted(used)) or "none"
-            raise ExpressionError(f"operand '{name}' is not used in any of the expressions; their operands are {known}")
-    return found
-
-
-@lru_cache(KEPT)
-def _sequential(text: str) -> Sequential:
-    assignment = parse(text)
-    check_assignment(assignment, affine=True)
-    everything = (assignment.target, *accesses(assignment.value))
-    indices = frozenset(index for access in everything for index in access.indices)
-    return Sequential(assignment.text, assignment.target.tensor, tensor_names(assignment), indices, assignment)
 
 
 @frozen(eq=False)
@@ -215,7 +140,7 @@ def _all_but_shared(
     told = {**options, "output_format": {**formats, **dict(shared.formats)}}
     made = evaluate_all(shared.texts, dict(available), compute, told, evidence)
     new = {name for name, _ in shared.formats}
-    return [result for text, result in zip(shared.texts, made, strict=True) if _sequential(text).result not in new]
+    return [result for text, result in zip(shared.texts, made, strict=True) if sequential(text).result not in new]
 
 
 class _Calls:
@@ -251,7 +176,7 @@ def _together(
 def _plan(expressions: Sequence[str], operands: Mapping[str, Any], options: Mapping[str, Any]) -> _Plan:
     """Check a call. Raises ``ExpressionError`` for what does not fit."""
     ordered = in_order(expressions, operands, options.get("output_pattern"))
-    _check_options(ordered, options)
+    check_options(ordered, options)
     untold = _untold(ordered, options)
     free = _dense(untold, options)
     if not may_share([one.assignment for one in ordered if one.result in free]):
@@ -262,7 +187,7 @@ def _plan(expressions: Sequence[str], operands: Mapping[str, Any], options: Mapp
 
 
 def _own(one: Sequential, options: Mapping[str, Any]) -> dict[str, Any]:
-    own = {name: _of(options.get(name), one.result) for name in BY_RESULT}
+    own = {name: said_for(options.get(name), one.result) for name in BY_RESULT}
     shape: Mapping[str, int] = options.get("shape") or {}
     own["shape"] = {index: extent for index, extent in shape.items() if index in one.indices} or None
     return {name: value for name, value in own.items() if value is not None}
@@ -311,9 +236,9 @@ def _untold(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozen
     return frozenset(
         one.result
         for one in ordered
-        if not is_word(_of(options["output_format"], one.result), AUTO)
-        and _of(options.get("output_pattern"), one.result) is None
-        and is_word(_of(options["schedule"], one.result), "auto")
+        if not is_word(said_for(options["output_format"], one.result), AUTO)
+        and said_for(options.get("output_pattern"), one.result) is None
+        and is_word(said_for(options["schedule"], one.result), "auto")
         and not one.indices.intersection(shape)
         and one.result not in shape
     )
@@ -321,7 +246,7 @@ def _untold(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozen
 
 def _dense(untold: frozenset[str], options: Mapping[str, Any]) -> frozenset[str]:
     """Return the results that are dense."""
-    forms = {result: _of(options["output_format"], result) for result in untold}
+    forms = {result: said_for(options["output_format"], result) for result in untold}
     return frozenset(result for result, form in forms.items() if form is None or is_word(form, "dense"))
 
 
@@ -338,26 +263,3 @@ def _with_scores(plan: _Plan, available: Mapping[str, Any]) -> Shared | None:
         plan.scores[operands] = found
         return found
     return plan.scores[operands]
-
-
-def _of(option: Any, result: str) -> Any:
-    """Return what an option says for a result; None where it says nothing."""
-    if option is None or isinstance(option, str):
-        return option
-    return option.get(result) if isinstance(option, Mapping) else option
-
-
-def _check_options(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> None:
-    """Refuse options for what no expression has."""
-    results = {one.result for one in ordered}
-    for option in BY_RESULT:
-        if isinstance(options.get(option), Mapping):
-            for name in options[option]:
-                if name not in results:
-                    shown = ", ".join(sorted(results))
-                    raise ExpressionError(f"{option} names '{name}', which no expression computes; results are {shown}")
-    indices = {index for one in ordered for index in one.indices}
-    for index in options.get("shape") or {}:
-        if index not in indices:
-            shown = ", ".join(sorted(indices))
-            raise ExpressionError(f"extent given for index '{index}', which no expression has; their indices are {shown}")

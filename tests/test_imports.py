@@ -19,7 +19,7 @@ STAGES = {
     "schedule": 4, "space": 5, "ir": 1, "passes": 6, "lowering": 6, "codegen": 7, "targets": 8, "build": 9, "kernel": 10,
     "pipeline": 10, "einsum": 10,
     "levels": 2, "workspaces": 3, "views": 2, "evaluate": 11, "output_pattern": 11, "shared_products": 11, "shared_scores": 11,
-    "evaluate_all": 12, "operators": 12,
+    "sequence": 11, "evaluate_all": 12, "operators": 12,
 }  # fmt: skip
 FROM_DATASETS = {"errors", "format", "levels", "storage", "native"}
 
