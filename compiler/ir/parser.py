@@ -16,7 +16,6 @@ from .nodes import (
     Barrier,
     Carry,
     Comment,
-    Dealt,
     Declare,
     Fill,
     For,
@@ -27,27 +26,23 @@ from .nodes import (
     Kernel,
     Leave,
     Once,
-    Parallel,
     Prefetch,
     Publish,
     Run,
     Scratch,
     SetVar,
-    Simd,
     SizeParameter,
     Step,
     Steps,
     Store,
     Take,
     Type,
-    Unroll,
     Value,
     Var,
-    Vector,
     While,
 )
+from .tag_reader import TagReader
 from .tokens import Line, UnreadableProgram, bare
-from .value_reader import ValueReader
 
 STORAGE = ("heap", "registers", "block", "warp")
 _HEAD = re.compile(r"(reads|writes|assembles) (\S+): (\w+)\[\] = (.+)|size (\S+) = (.+)")
@@ -82,7 +77,7 @@ def _source(text: str) -> tuple[str, str] | tuple[str, str, int]:
     return (parts[0], parts[1], int(parts[2])) if len(parts) == 3 else (parts[0], parts[1])
 
 
-class _Reader(ValueReader):
+class _Reader(TagReader):
     """Reads lines from the first to the last."""
 
     def __init__(self, lines: list[Line], arrays: dict[str, Type], scalars: dict[str, Type]) -> None:
@@ -208,34 +203,6 @@ class _Reader(ValueReader):
             taken.append(self.lines.pop())
         return taken[::-1]
 
-    def _tag(self) -> Parallel | Vector | Simd | Unroll | Dealt | None:
-        if self._take("parallel"):
-            details = self._details()
-            names = [text for kind, text in details if kind == "name"]
-            numbers = [int(text) for kind, text in details if kind == "number"]
-            return Parallel(names[0] if names else None, numbers[0] if numbers else None)
-        if self._take("vector"):
-            details = self._details()
-            words = [text for _, text in details]
-            least = int(words[words.index("least") + 1]) if "least" in words else 0
-            return Vector(int(words[0]) if words and words[0].isdigit() else None, least, "foreseen" in words)
-        if self._take("simd"):
-            return Simd(_by_operator(self._details()))
-        if self._take("dealt"):
-            unit, _, within = (text for _, text in self._details())
-            return Dealt(unit, within)  # type: ignore[arg-type]  # the verifier knows the units
-        if self._take("unroll"):
-            return Unroll(int(self._details()[0][1]))
-        return None
-
-    def _details(self) -> list[tuple[str, str]]:
-        """Return what stands in brackets behind a tag, commas left out."""
-        found: list[tuple[str, str]] = []
-        if self._take("("):
-            while not self._take(")"):
-                found += [self._next()] if not self._take(",") else []
-        return found
-
     def _simple(self) -> Step:
         if self._take("free"):
             return Free(self._name())
@@ -340,15 +307,3 @@ class _Reader(ValueReader):
         op = "" if self._sees("=") else self._next()[1]
         self._expect("=")
         return op
-
-def _by_operator(details: list[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return names behind the operator that they stand behind."""
-    found: list[tuple[str, tuple[str, ...]]] = []
-    for kind, text in details:
-        if kind == "mark":
-            found.append((text, ()))
-        elif found:
-            found[-1] = (found[-1][0], (*found[-1][1], bare(text)))
-    return tuple(found)
-
-
