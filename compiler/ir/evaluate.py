@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .intrinsics import INTRINSICS, KeyMap, Parts
+from .intrinsics import INTRINSICS
+from .meanings import KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
 from .nodes import F32, I64, OPAQUE, SHARE_BEGIN, SHARE_NUMBER, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .evaluate import Counts, Evaluator, Frame, Held
-from .intrinsics import KeyMap, Parts
+from .meanings import KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
 from .nodes import MAP, PARTS, Allocate, Fill, Free, Grow, Leave, Publish, Step, Take
 from .races import Turn

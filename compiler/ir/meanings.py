@@ -1,0 +1,257 @@
+"""What the functions that the loop IR calls mean: in Python, for the interpreter, with what it keeps in the place of maps and parts.
+
+``intrinsics`` says what their arguments are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class KeyMap:
+    """A map from keys to ordinals, as the interpreter keeps it."""
+
+    def __init__(self) -> None:
+        self.ordinals: dict[int, int] = {}
+        self.keys: list[int] = []
+
+    def insert(self, key: int) -> int:
+        if key not in self.ordinals:
+            self.ordinals[key] = len(self.keys)
+            self.keys.append(key)
+        return self.ordinals[key]
+
+    def clear(self) -> None:
+        self.ordinals.clear()
+        self.keys.clear()
+
+
+class Parts:
+    """Arrays that threads leave behind, by place, as the interpreter keeps them."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[int, Any] = {}
+        self.enlisted = 0
+
+    def enlist(self) -> int:
+        self.enlisted += 1
+        return self.enlisted - 1
+
+
+def copy(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int) -> None:
+    _check_range(array, at, at + count)
+    _check_range(source, first, first + count)
+    array[at : at + count] = source[first : first + count]
+
+
+def copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int, count: int) -> None:
+    if place not in parts.arrays:
+        raise IndexError(f"nothing was left at place {place}")
+    parts.arrays[place].check(first, count, True)
+    copy(array, at, parts.arrays[place].data, first, count)
+
+
+# A table of pieces (csrc/st_pieces.h): how many are summed, a lock, then the sums, or counts, of all levels of one piece after another
+
+
+def begin_pieces(table: NDArray[Any], levels: int, pieces: int) -> None:
+    table[: 2 + levels], table[2 + levels : 2 + levels * (pieces + 1)] = 0, -1
+
+
+def note_piece(table: NDArray[Any], levels: int, piece: int, level: int, count: int) -> None:
+    table[2 + levels * (piece + 1) + level] = count
+
+
+def sum_pieces(table: NDArray[Any], levels: int, pieces: int) -> int:
+    rows = table[2 : 2 + levels * (pieces + 1)].reshape(-1, levels)
+    while table[0] < pieces and rows[table[0] + 1, -1] >= 0:
+        rows[table[0] + 1] += rows[table[0]]
+        table[0] += 1
+    return int(table[0])
+
+
+def piece_place(table: NDArray[Any], levels: int, piece: int, level: int) -> int:
+    if piece > table[0]:
+        raise IndexError(f"the place of piece {piece} is not known yet")
+    return int(table[2 + levels * piece + level])
+
+
+def _check_range(array: NDArray[Any], low: int, high: int) -> None:
+    if not (0 <= low <= high <= len(array)) and low < high:
+        raise IndexError(f"range {low} .. {high} of an array of {len(array)} elements")
+
+
+# Dense loops (csrc/st_blas.h)
+
+
+def _strided(array: NDArray[Any], first: int, strides: Sequence[int], extents: Sequence[int]) -> NDArray[Any]:
+    """Return a view of an array, all of which is checked to be there."""
+    reach = [stride * (extent - 1) for stride, extent in zip(strides, extents, strict=True)]
+    _check_range(array, first + sum(min(part, 0) for part in reach), first + sum(max(part, 0) for part in reach) + 1)
+    return np.lib.stride_tricks.as_strided(array[first:], extents, [stride * array.itemsize for stride in strides])
+
+
+def gemm(c: Any, at_c: int, c_m: int, c_n: int, a: Any, at_a: int, a_m: int, a_k: int, b: Any, at_b: int, b_k: int, b_n: int,
+          m: int, n: int, k: int, scale: Any) -> None:  # fmt: skip
+    if min(m, n, k) > 0:
+        left, right = _strided(a, at_a, (a_m, a_k), (m, k)), _strided(b, at_b, (b_k, b_n), (k, n))
+        _strided(c, at_c, (c_m, c_n), (m, n))[...] += scale * (left @ right)
+
+
+def gemv(y: Any, at_y: int, y_m: int, a: Any, at_a: int, a_m: int, a_k: int, x: Any, at_x: int, x_k: int,
+          m: int, k: int, scale: Any) -> None:  # fmt: skip
+    gemm(y, at_y, y_m, 0, a, at_a, a_m, a_k, x, at_x, x_k, 0, m, 1, k, scale)
+
+
+def ger(a: Any, at_a: int, a_m: int, a_n: int, x: Any, at_x: int, x_m: int, y: Any, at_y: int, y_n: int,
+         m: int, n: int, scale: Any) -> None:  # fmt: skip
+    gemm(a, at_a, a_m, a_n, x, at_x, x_m, 0, y, at_y, 0, y_n, m, n, 1, scale)
+
+
+def axpy(y: Any, at_y: int, y_n: int, x: Any, at_x: int, x_n: int, n: int, scale: Any) -> None:
+    if n > 0:
+        _strided(y, at_y, (y_n,), (n,))[...] += scale * _strided(x, at_x, (x_n,), (n,))
+
+
+def dot(x: Any, at_x: int, x_n: int, y: Any, at_y: int, y_n: int, n: int) -> Any:
+    if n <= 0:
+        return x.dtype.type(0)
+    return _strided(x, at_x, (x_n,), (n,)) @ _strided(y, at_y, (y_n,), (n,))
+
+
+def lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    _check_range(crd, low, high)
+    return low + int(np.searchsorted(crd[low:high], key, "left")) if low < high else low
+
+
+def upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    _check_range(crd, low, high)
+    return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
+
+
+def path_fibre(pos: NDArray[Any], low: int, high: int, item: int) -> int:
+    """Return the first fibre in ``low .. high`` whose end is not before an item of the merge path; ``high`` if there is none."""
+    if low >= high:
+        return low
+    _check_range(pos, low, high + 1)
+    ends = pos[low + 1 : high + 1].astype(np.int64) + np.arange(low, high)
+    return low + int(np.searchsorted(ends, item, "left"))
+
+
+def sort(array: NDArray[Any], count: int) -> None:
+    sort_range(array, 0, count)
+
+
+def sort_range(array: NDArray[Any], low: int, high: int) -> None:
+    _check_range(array, low, high)
+    if low < high:
+        array[low:high] = np.sort(array[low:high])
+
+
+def scan(array: NDArray[Any], count: int) -> None:
+    _check_range(array, 0, count)
+    array[:count] = np.cumsum(array[:count])
+
+
+def load_wide(row: NDArray[Any], array: NDArray[Any], first: int, count: int) -> None:
+    copy(row, 0, array, first, count)
+
+
+def carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: int, width: int, operator: int) -> None:
+    """Add what threads kept for places of the result, slot after slot."""
+    update = (np.add, np.multiply, np.minimum, np.maximum, np.logical_and, np.logical_or)[operator]
+    for place, value in zip(to[: slots * width], kept[: slots * width], strict=True):
+        if place >= 0:
+            result[place] = update(result[place], value)
+
+
+def table_insert(table: NDArray[Any], size: int, key: int) -> int:
+    _check_range(table, 0, size)
+    home = (key * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 65 - size.bit_length() if size > 1 else 0
+    place = next(slot for step in range(size) if table[slot := home + step & size - 1] in (-1, key))
+    table[place] = key
+    return place
+
+
+def table_keys(keys: NDArray[Any], table: NDArray[Any], size: int) -> int:
+    found = table[:size][table[:size] >= 0]
+    keys[: len(found)] = found
+    return len(found)
+
+
+def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
+    """The set of csrc/st_bits.h; its upper levels only speed the draining up, so they are not kept here."""
+    _check_range(bits, 0, -(-n // 64))
+    if not 0 <= key < n:
+        raise IndexError(f"key {key} of a set of {n}")
+    word, mask = key >> 6, 1 << (key & 63)
+    new = not int(bits[word]) & mask
+    bits[word] = int(bits[word]) | mask
+    return new
+
+
+def bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
+    found = [word * 64 + bit for word in np.flatnonzero(bits) for bit in range(64) if int(bits[word]) >> bit & 1]
+    _check_range(keys, 0, len(found))
+    keys[: len(found)] = found
+    bits[:] = 0
+    return len(found)
+
+
+def few_drain(keys: NDArray[Any], bits: NDArray[Any], n: int, count: int) -> int:
+    """The keys are those listed, which the interpreter holds against the set."""
+    listed = sorted(int(key) for key in keys[:count])
+    if bits_drain(keys, bits, n) != count or listed != keys[:count].tolist():
+        raise IndexError("the keys that are listed are not those of the set")
+    return count
+
+
+def gallop(crd: NDArray[Any], low: int, high: int, key: int, _stride: int) -> int:
+    return lower_bound(crd, low, high, key)
+
+
+def gallop_stride(length: int, shortest: int) -> int:
+    return 1 << max(0, (length | 1).bit_length() - (shortest | 1).bit_length())
+
+
+def _halvings(length: int) -> int:
+    return max(length, 0).bit_length()
+
+
+def bisections(arguments: Sequence[Any], _found: int) -> int:
+    """Return how many coordinates a binary search looks at."""
+    return _halvings(arguments[2] - arguments[1])
+
+
+def leaps(arguments: Sequence[Any], found: int) -> int:
+    """Return how many coordinates galloping looks at: the first, one a step, and a binary search in the last step."""
+    _, begin, high, _, step = arguments
+    if begin >= high or found == begin:
+        return int(begin < high)
+    looked = 1
+    while step < high - begin:
+        looked += 1
+        if begin + step >= found:
+            break
+        begin, step = begin + step, 2 * step
+    return looked + _halvings(min(begin + step, high) - begin - 1)
+
+
+def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of numbers that gives inf and NaN without a warning, and Python's own numbers but for float32."""
+
+    def meaning(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            found = function(*arguments)
+        return found if found.dtype == np.float32 else found.item()
+
+    return meaning
+
+
+def one(_arguments: Sequence[Any], _result: Any) -> int:
+    """Return the comparisons of what looks at one place."""
+    return 1
