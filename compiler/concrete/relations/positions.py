@@ -75,8 +75,8 @@ class Pos(Relation):
 class Coord(Relation):
     """``coordinate`` runs through the coordinates between those stored at the ends of the range of ``position``.
 
-    The ranges of the tiles of one position space partition its coordinates, those that are not stored included, so that
-    other operands may be coiterated.
+    They are coordinates of the original index, of which there is one, whichever of its tiles the positions lie in. The ranges of the tiles
+    of one position space partition its coordinates, those that are not stored included, so that other operands may be coiterated.
     """
 
     position: str
@@ -97,11 +97,15 @@ class Coord(Relation):
     def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
         return Between(self.coordinate, self.position)
 
+    def _index(self, graph: Provenance) -> str:
+        (index,) = graph.originals(self.position)
+        return index
+
     def determines(self, graph: Provenance) -> tuple[str, ...]:
-        return (graph.position_relation(self.position).parent, self.position)
+        return self._index(graph), self.position
 
     def sources_of_child(self, child: str, graph: Provenance) -> tuple[str, ...]:
-        return (self.position, graph.position_relation(self.position).parent)
+        return self.position, self._index(graph)
 
     def sources_of_parent(self, parent: str, graph: Provenance) -> tuple[str, ...]:
         if parent != self.position:
@@ -114,7 +118,7 @@ class Coord(Relation):
         return recovery.graph.made_by(parent).recover_child(parent, recovery)
 
     def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
-        return recovery.value(recovery.graph.position_relation(self.position).parent)
+        return recovery.value(self._index(recovery.graph))
 
     def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
         whole = recovery.graph.position_relation(self.position)
@@ -122,12 +126,13 @@ class Coord(Relation):
         return low, high
 
     def _edge(self, whole: Pos, edge: Value, recovery: Recovery[Value]) -> Value:
-        arith = recovery.arithmetic
-        tile = recovery.given({self.position: edge})
-        position = tile.value(whole.position)
+        """Return the coordinate at one end of the range of positions, or where the tile of coordinates ends around them."""
+        arith, index = recovery.arithmetic, self._index(recovery.graph)
+        position = recovery.given({self.position: edge}).value(whole.position)
         first, end = recovery.bounds(whole.position)
-        low, high = recovery.bounds(whole.parent)
-        stored = whole.recover_parent(whole.parent, tile)
+        low, high = (recovery.given({whole.parent: limit}).value(index) for limit in recovery.bounds(whole.parent))
+        high = arith.minimum(high, arith.extent(index))
+        stored = recovery.given({whole.position: position}).value(index)
         return arith.select_le(position, first, low, arith.select_le(end, position, high, stored))
 
     def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:

@@ -178,6 +178,16 @@ def test_coordinates_between_position_tiles_cover_everything_once(factor: int) -
     check(relations, ("i", "p0", "c"), ("i", "j"), [pair for pair in ALL_PAIRS if pair[0] in rows])
 
 
+@given(factor=st.integers(1, 8), pieces=st.integers(1, 4))
+def test_coordinates_are_those_of_the_index_in_whichever_of_its_tiles(factor: int, pieces: int) -> None:
+    relations = [Split("j", "j0", "j1", factor), Pos("j1", "p", B), Split("p", "p0", "p1", pieces), Coord("p1", "c")]
+    filled = {(i, j // factor) for i, j in MATRIX}
+    expected = [pair for pair in ALL_PAIRS if (pair[0], pair[1] // factor) in filled]
+    check(relations, ("i", "j0", "p0", "c"), ("i", "j"), expected)
+    whole = Recovery(Provenance(relations), CsrIntegers(), {"i": 0, "j0": 1, "p": 1})
+    assert whole.value("c") == whole.value("j")
+
+
 def test_coord_straight_after_pos() -> None:
     check([Pos("j", "p", B), Coord("p", "c")], ("i", "c"), ("i", "j"), [p for p in ALL_PAIRS if p[0] in {i for i, _ in MATRIX}])
 

@@ -201,6 +201,19 @@ def test_coordinates_of_positions_are_collapsed(stored: tuple[int, ...]) -> None
         np.testing.assert_array_equal(kernel(b=b, c=c), np.outer(b, c))
 
 
+@pytest.mark.parametrize("form", ["compressed", "dense"])
+@pytest.mark.parametrize("tiles", ["", "split_up(p, p0, p1, 2); "])
+@pytest.mark.parametrize("pieces", ["split_up(i, a, b, 2)", "split(i, a, b, 3)", "split(i, o, t, 6); split(t, a, b, 3)"])
+def test_coordinates_in_tiles_are_those_of_the_index(pieces: str, tiles: str, form: str) -> None:
+    """A workspace was filled by the whole coordinate, and read by that in its tile: nothing was found in any tile but the first."""
+    values = np.array([0, 2.0, 3, 0, 5, 7, 0, 1, 4, 0, 6, 8, 9])
+    last = "p1" if tiles else "p"
+    schedule = f"{pieces}; pos(b, p, B); {tiles}coord({last}, q); precompute(B(i) * B(i), [q], [q], w)"
+    kernel = st.compile("A(i) = B(i) * B(i)", {"B": "compressed", "A": form}, schedule=schedule)
+    result = kernel(B=st.tensor(values, "compressed"))
+    np.testing.assert_array_equal(result if form == "dense" else result.to_numpy(), values * values)
+
+
 @pytest.mark.parametrize("form", ["dense, hashed", "hashed, compressed", "hashed, hashed", "compressed, hashed"])
 @pytest.mark.parametrize(
     "schedule",
