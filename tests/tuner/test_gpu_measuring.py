@@ -22,7 +22,7 @@ from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.eviction import FLUSHED
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.sampling import Contestant, run_once, take_sample
-from sparsetune.tuner.measure.worker import Worker
+from sparsetune.tuner.measure.worker import Service
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
 
@@ -51,18 +51,18 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tup
     registry.register(before)
 
 
-def worker(folder: Path) -> Worker:
+def service(folder: Path) -> Service:
     operands = {"A": st.tensor(scipy.sparse.eye_array(6, format="csr") * 2), "x": st.tensor(np.arange(6.0))}
     (folder / "operands").mkdir()
     handover.save(folder / "operands", operands)
-    made = Worker(compile_task, Alone())
+    made = Service(compile_task, Alone())
     made.load(str(folder), asdict(TASK))
     return made
 
 
 @pytest.mark.parametrize(("cache", "flushed"), [("warm", 0), ("cold", FLUSHED)])
 def test_the_clock_of_the_device_counts(device: list[tuple[int, int]], tmp_path: Path, cache: Any, flushed: int) -> None:
-    made = worker(tmp_path)
+    made = service(tmp_path)
     (built,) = made.build(["parallelize(i, gpu_warp, no_races)"], [])["built"]
     assert (built["compiler"], built["flags"]) == ("g++", " ".join(FLAGS))
     assert made.make_reference("")["seconds"] == 0.25
@@ -75,7 +75,7 @@ def test_the_clock_of_the_device_counts(device: list[tuple[int, int]], tmp_path:
 
 
 def test_a_wrong_kernel_is_found_and_one_that_faults_costs_a_trial(device: list[tuple[int, int]], tmp_path: Path) -> None:
-    made = worker(tmp_path)
+    made = service(tmp_path)
     made.make_reference("")
     faulty = made._kernel("parallelize(i, gpu_thread, no_races)")  # type: ignore[attr-defined]  # its source is broken here
     faulty.kernel.__dict__["source"] = faulty.kernel.source.replace("y_vals[i] = ", "y_vals[i + 7] = ")

@@ -47,7 +47,7 @@ _KEPT_BOUND = 8  # bound kernels kept for the finals; each may hold a result arr
 _KEPT_KERNELS = _KEPT_BOUND + AHEAD  # with what was built ahead
 
 
-class Worker:
+class Service:
     """Answers requests about one task at a time."""
 
     def __init__(self, compile_kernel: Compile, counters: Counters) -> None:
@@ -211,15 +211,15 @@ class Worker:
 
 def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile, counters: Counters) -> None:
     """Answer requests until there are no more."""
-    worker = Worker(compile_kernel, counters)
+    service = Service(compile_kernel, counters)
     actions: dict[str, Callable[..., dict[str, Any]]] = {
-        "load": worker.load,
-        "forget": worker.forget,
-        "build": worker.build,
-        "reference": worker.make_reference,
-        "measure": worker.measure,
-        "burst": worker.burst,
-        "yardstick": worker.yardstick,
+        "load": service.load,
+        "forget": service.forget,
+        "build": service.build,
+        "reference": service.make_reference,
+        "measure": service.measure,
+        "burst": service.burst,
+        "yardstick": service.yardstick,
     }
     for line in requests:
         request = json.loads(line)

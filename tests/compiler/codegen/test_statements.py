@@ -217,7 +217,6 @@ def test_blocks_in_which_others_hide_names_leave_their_own() -> None:
     np.testing.assert_array_equal(array, [1, 2, 6, 6])
 
 
-
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("chunking", [None, "static", "dynamic", "guided"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
