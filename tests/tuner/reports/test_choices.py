@@ -39,3 +39,8 @@ def test_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(one.company, one.number) for one in found] == [(0.0, 0), (0.5, 0)]
     assert found[0].against == 1.0
     assert all(one.seconds > 0 and one.default > 0 and one.against > 0 for one in found)
+    again = choices.raced_again(found)
+    assert [(one.company, one.number, one.schedule, one.campaign) for one in again] == [
+        (one.company, one.number, one.schedule, one.campaign) for one in found
+    ]
+    assert all(one.seconds > 0 and one.default > 0 and one.against > 0 for one in again)
