@@ -9,23 +9,20 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
 from ...datasets.generate import generate
-from ..kernels import compile_problem
 from ..problem import Problem
 from ..session import tune
 from .disturbances import coming_and_going
 from .markdown import geometric_mean, table
+from .one_memory import OneMemory
 from .partial import Partial
 from .race import Pace, race
 from .records import Taken
@@ -124,15 +121,10 @@ def measured(name: str, seconds: float, trials: int, quiet: int, disturbed: int)
 
 
 def raced(name: str, problem: Problem, chosen: Chosen) -> list[Choice]:
-    """Run what was chosen in turn; all write into the same memory, as in a search, so that its pages favour none."""
+    """Run what was chosen in turn."""
     texts = dict.fromkeys(["", *(schedule for schedule, _ in chosen.values())])
-    out: NDArray[Any] | None = None
-    runs: dict[str, Callable[[], Any]] = {}
-    for text in texts:
-        runs[text] = compile_problem(problem, Schedule(text)).bind(problem.operands, problem.threads, out)
-        if out is None and isinstance(result := runs[text](), np.ndarray):
-            out = result
-    times = race(runs, _PACE)
+    memory = OneMemory(problem)
+    times = race({text: memory.bind(Schedule(text)) for text in texts}, _PACE)
     first = times[chosen[0.0, 0][0]]
     return [
         Choice(

@@ -30,7 +30,6 @@ from ...compiler.storage.positions import stored_prefixes
 from ..costs import operations
 from ..explore import explore
 from ..forests.exploration import ForestExploration
-from ..kernels import compile_problem
 from ..limits import workspace_elements
 from ..measure.sampling import least_of
 from ..model import model_choice
@@ -38,6 +37,7 @@ from ..problem import Problem
 from . import forest_parts
 from .forest_cases import CASES, THREE, Case, composed, four_cases
 from .forests_page import Point, page
+from .one_memory import OneMemory
 from .partial import Partial
 from .race import Pace, race
 from .records import Taken
@@ -146,12 +146,12 @@ def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: P
             pace: Pace) -> list[Point]:  # fmt: skip
     """Run schedules and others in turn; those that are hopeless run once."""
     runs: dict[str, Callable[[], Any]] = {}
-    points, seconds, alike = [], dict[str, float](), dict[str, Callable[[], Any]]()
+    points, seconds, alike, memory = [], dict[str, float](), dict[str, Callable[[], Any]](), OneMemory(problem)
     for who, schedule in hopeful(case, problem, schedules).items():
         try:
             text = str(schedule)
             if text not in alike:
-                alike[text] = compile_problem(problem, schedule).bind(problem.operands, 1)
+                alike[text] = memory.bind(schedule)
             runs[who] = alike[text]
         except SparsetuneError as error:
             click.echo(f"{case.name}: {who} is left out: {error}", err=True)

@@ -1,0 +1,32 @@
+"""Contestants of a race write into the same memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.datasets.generate import generate
+from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.reports.one_memory import OneMemory
+
+pytestmark = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
+
+
+def test_dense_results_lie_in_one_place() -> None:
+    matrix = generate("random:uniform:60x40:nnz=300", "csr")
+    x = np.random.default_rng(0).random(40)
+    memory = OneMemory(make_problem("y(i) = A(i,j) * x(j)", {"A": matrix, "x": x}, threads=1))
+    runs = [memory.bind(Schedule(text)) for text in ("", "unroll(j, 2)", 'build(auto, "-O2")')]
+    places = {run().ctypes.data for run in runs}
+    assert len(places) == 1
+    for run in runs:
+        np.testing.assert_allclose(run(), matrix.to_numpy() @ x)
+
+
+def test_sparse_results_and_numbers_are_made_anew() -> None:
+    matrix = generate("random:uniform:60x40:nnz=300", "csr")
+    for expression, form in (("B(i,j) = 2 * A(i,j)", "csr"), ("s = A(i,j)", None)):
+        memory = OneMemory(make_problem(expression, {"A": matrix}, form, threads=1))
+        one, other = (memory.bind(Schedule(text)) for text in ("", "unroll(i, 2)"))
+        assert one() is not other()
