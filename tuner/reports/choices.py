@@ -188,15 +188,15 @@ def _row(name: str, choices: Sequence[Choice]) -> list[str]:
 
 @click.command()
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
-@click.option("--seconds", default=12.0, show_default=True, help="of each campaign")
-@click.option("--trials", default=100, show_default=True, help="of each campaign at most, where it has the time")
+@click.option("--seconds", default=40.0, show_default=True, help="of each campaign")
+@click.option("--trials", default=200, show_default=True, help="of each campaign at most, where it has the time")
 @click.option("--quiet", default=3, show_default=True, help="campaigns on the quiet machine, of each kernel")
 @click.option("--disturbed", default=4, show_default=True, help="campaigns in company, of each kernel")
 @click.option("--race", "again", is_flag=True, help="tune nothing, but race what choices.csv has anew, on the quiet machine")
 def main(results: Path, seconds: float, trials: int, quiet: int, disturbed: int, again: bool) -> None:
     """Tune in company and without, and write results/choices.md.
 
-    About three minutes a kernel; kernels that choices.csv has already are not measured again.
+    About six minutes a kernel; kernels that choices.csv has already are not measured again.
     """
     kept = Partial(results / "choices.csv", Choice)
     if again:
