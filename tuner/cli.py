@@ -24,17 +24,17 @@ PROGRAM = "tune-kernel"
 
 COMMANDS = {
     "tune": "find the fastest schedule of an expression on real inputs, and remember it",
-    "run": "evaluate an expression with the schedule that is known to be best",
+    "run": "evaluate an expression with the best schedule known",
     "lookup": "show which schedule would be used, and why",
-    "explain": "show the schedule space stage by stage, and its frontier",
+    "explain": "show the schedule space, how it is pruned, and its frontier",
     "code": "print the generated source",
     "suite": "tune every kernel on every input of a suite",
     "bench": "time tuned kernels beside the peers that are installed",
     "nightly": "measure a suite again and fail on a regression",
     "report": "write plots and tables of what the database holds",
     "data": "list, describe and download matrices and tensors",
-    "db": "look after the schedule database",
-    "doctor": "check compilers, caches, threads, database",
+    "db": "inspect, export and import the schedule database",
+    "doctor": "check compilers, caches, threads and the database",
 }
 
 
@@ -92,12 +92,12 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _tell(message: Warning | str, *_where: object) -> None:
-    """Show a warning as one line; where in the program it arose is nothing to those who run it."""
+    """Show a warning as one line, without the place in our source, which means nothing to users."""
     print(f"{PROGRAM}: warning: {message}", file=sys.stderr, flush=True)
 
 
 def _reported(error: BaseException) -> int:
-    """Say what an exception means, and return the exit status; raise it again if it is none that a command may end in."""
+    """Print the message of an exception and return its exit status; exceptions that are bugs of ours are raised again."""
     match error:
         case click.exceptions.Exit():
             return error.exit_code
@@ -120,7 +120,7 @@ def _reported(error: BaseException) -> int:
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process while the exception that ended the command is alive: to free what a large search held takes seconds."""
+    """End the process without freeing objects: for those of a large search that takes seconds."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -145,7 +145,7 @@ def _usage_message(error: click.UsageError) -> str:
 
 
 def _how_to_go_on(interruption: BaseException) -> str:
-    """Return what a command noted on the interruption, which click has wrapped."""
+    """Return the notes that a command added to the interruption, which click has wrapped."""
     notes = getattr(interruption.__cause__ or interruption, "__notes__", ())
     return "".join(f"; {note}" for note in notes)
 

@@ -30,10 +30,10 @@ from .suite import budget_of, suite_of
     options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database, options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:
-    """Time tuned kernels beside other libraries: same inputs, one run, measured in turn.
+    """Time tuned kernels beside other libraries: on the same inputs, in one run, in turn.
 
-    What is not tuned yet is tuned first. The ratio is the fastest peer's time over ours, so above 1 we are faster. An item that fails
-    stops no other; status 1 if one did.
+    Kernels that are not tuned yet are tuned first. The ratio is the time of the fastest peer over ours: above 1, ours is faster. An item
+    that fails does not stop the others; status 1 if one failed.
     """
     require_compiler()
     peers = choose_peers(given["peers"])

@@ -19,7 +19,7 @@ from .help import ExampleCommand
 from .output import print_json
 
 ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
-"""Of all targets."""
+"""Stages of all targets."""
 
 
 @click.command(
@@ -39,12 +39,13 @@ ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
     options.output_pattern, options.target, options.arch,
     click.option("--after", type=click.Choice(ALL_STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
-    click.option("-o", "output", metavar="DIR", help="Write sources that compile alone, a Makefile and a main that times them."),
-    click.option("--loop-nest", is_flag=True, help="Print concrete index notation in place of the source, as --after concrete does."),
+    click.option("-o", "output", metavar="DIR",
+                 help="Write sources that compile without sparsetune, with a Makefile and a main program that times them."),
+    click.option("--loop-nest", is_flag=True, help="Print the loop nest in concrete index notation, as --after concrete does."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
-    """Print the source that is generated for EXPR, or write it. Tensors whose format is not named are dense."""
+    """Print the source that is generated for EXPR, or write it to files. Tensors whose format is not given are dense."""
     expression, formats = given["expression"], given["formats"]
     if given["output_pattern"] is not None:
         asked = restriction(expression, given["output_pattern"])
@@ -67,7 +68,7 @@ def command(**given: Any) -> None:
 
 
 def write_sources(folder: str, files: Mapping[str, str | bytes]) -> list[str]:
-    """Write files into a folder, made where there is none; each is there whole or not at all. Returns their paths.
+    """Write files into a folder, which is made if missing, and return their paths. Each file is written whole or not at all.
 
     Raises:
         DataError: they cannot be written.

@@ -36,9 +36,9 @@ def command() -> None:
 @click.argument("part", default="")
 @options.as_json
 def list_(part: str, as_json: bool) -> None:
-    """List well-known names of the catalogue (with PART in them), the files of the data folder and the kinds of random inputs.
+    """List well-known inputs, files of the data folder, and kinds of random inputs.
 
-    "data search" has the other matrices of SuiteSparse.
+    With PART, only names that contain it. "data search" finds the other matrices of SuiteSparse.
     """
     _show([row for row in list_catalogue() if part.lower() in row["name"].lower()], as_json)
 
@@ -68,25 +68,28 @@ class Bounds(click.ParamType):
         ("tune-kernel data search --group Williams", "all of a group"),
         ("tune-kernel data search --kind structural --rows 1e4:1e5 --nnz 1e5:1e7", "by kind and size"),
         ("tune-kernel data search --source frostt --nnz :1e7", "tensors of at most ten million nonzeros"),
-        ("tune-kernel data search cage --shape square --field real --limit 5 --json", "by a part of the name, as JSON"),
+        ("tune-kernel data search cage --shape square --field real --limit 5 --json", "by part of the name, as JSON"),
     ),
 )
 @click.argument("part", default="")
-@click.option("--group", default="", help="Of SuiteSparse, such as SNAP.")
-@click.option("--kind", default="", help="A part of what it comes from, such as structural, graph or circuit.")
-@click.option("--rows", type=Bounds(), help="Extent of the first mode.")
-@click.option("--columns", type=Bounds(), help="Extent of the second mode.")
-@click.option("--nnz", type=Bounds(), help="Stored entries.")
-@click.option("--source", type=click.Choice(SOURCES), default=None, help="Of one collection.")
-@click.option("--field", type=click.Choice(FIELDS), default=None, help="Of the values; binary: a pattern.")
-@click.option("--shape", type=click.Choice(SHAPES), default=None, help="Matrices of this shape.")
-@click.option("--symmetric/--unsymmetric", default=None, help="By the pattern.")
-@click.option("--definite", is_flag=True, default=None, help="Known to be symmetric and positive definite.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Rows to show.")
-@click.option("--newest", is_flag=True, help="In the index as it is now, which ssgetpy fetches; else in the bundled one.")
+@click.option("--group", default="", help="A group of SuiteSparse, such as SNAP.")
+@click.option("--kind", default="", help="A part of the problem's kind, such as structural, graph or circuit.")
+@click.option("--rows", type=Bounds(), help="Bounds of the extent of the first mode.")
+@click.option("--columns", type=Bounds(), help="Bounds of the extent of the second mode.")
+@click.option("--nnz", type=Bounds(), help="Bounds of the number of stored entries.")
+@click.option("--source", type=click.Choice(SOURCES), default=None, help="The collection.")
+@click.option("--field", type=click.Choice(FIELDS), default=None, help="Kind of the values; binary: a pattern without values.")
+@click.option("--shape", type=click.Choice(SHAPES), default=None, help="Shape of the matrix.")
+@click.option("--symmetric/--unsymmetric", default=None, help="Whether the pattern is symmetric.")
+@click.option("--definite", is_flag=True, default=None, help="Only matrices known to be symmetric and positive definite.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Most rows to show.")
+@click.option("--newest", is_flag=True, help="Search the index that SuiteSparse has now (fetched with ssgetpy), not the bundled one.")
 @options.as_json
 def search_(part: str, limit: int, newest: bool, as_json: bool, **wanted: Any) -> None:
-    """Search all of SuiteSparse and FROSTT, the smallest first; PART is a part of the name."""
+    """Search all of SuiteSparse and FROSTT; the smallest come first.
+
+    With PART, only names that contain it.
+    """
     query = Query(name=part, **{name: value for name, value in wanted.items() if value is not None})
     try:
         found = search(query, newest)
@@ -109,15 +112,18 @@ def _item_row(item: Item) -> dict[str, Any]:
     "info",
     cls=ExampleCommand,
     examples=(
-        ("tune-kernel data info HB/494_bus", "shape, nonzeros, where it comes from; the pattern where its file is here"),
+        ("tune-kernel data info HB/494_bus", "shape, nonzeros, origin, and the pattern if the file is here"),
         ("tune-kernel data info random:stencil5:30 --png stencil.png", "and a picture of it"),
     ),
 )
 @click.argument("names", nargs=-1, required=True)
-@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture of the pattern; with one name.")
+@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture of the pattern; takes one name.")
 @options.as_json
 def info(names: tuple[str, ...], png: Path | None, as_json: bool) -> None:
-    """Describe inputs without downloading them: of those that are here, also what their pattern is like."""
+    """Describe inputs without downloading them.
+
+    For inputs whose files are on this machine, facts about the pattern are shown too.
+    """
     if png is not None and len(names) != 1:
         raise click.UsageError("--png takes one name")
     rows = [describe(name) for name in names]
@@ -148,9 +154,9 @@ def _show_pattern(row: dict[str, Any]) -> None:
 @click.argument("names", nargs=-1, required=True)
 @options.as_json
 def get(names: tuple[str, ...], as_json: bool) -> None:
-    """Download inputs into the data folder (SPARSETUNE_DATA); what is there already is left as it is.
+    """Download inputs into the data folder (SPARSETUNE_DATA).
 
-    What was downloaded before is compared with the checksum that was remembered then.
+    Files that are there already are not downloaded again; they are compared with the checksum from when they were downloaded.
     """
     rows = []
     for name in names:
@@ -160,11 +166,11 @@ def get(names: tuple[str, ...], as_json: bool) -> None:
     _show(rows, as_json)
 
 
-@command.command("path", cls=ExampleCommand, examples=(("tune-kernel data path HB/494_bus", "where its file is, downloaded if need be"),))
+@command.command("path", cls=ExampleCommand, examples=(("tune-kernel data path HB/494_bus", "the path of its file, fetched if missing"),))
 @click.argument("names", nargs=-1, required=True)
 @options.as_json
 def path(names: tuple[str, ...], as_json: bool) -> None:
-    """Print the files of inputs."""
+    """Print the paths of the files of inputs, downloaded if missing."""
     found = [str(fetch(name)) for name in names]
     if as_json:
         print_json({"items": [{**describe(name), "path": place} for name, place in zip(names, found, strict=True)]})

@@ -24,7 +24,7 @@ from .output import note, print_json
 _NAMES = {"jsonl": "JSON Lines", "csv": "CSV", "shipped": "JSON Lines to ship", "t4": "T4 results", "kernel-tuner": "Kernel Tuner caches"}
 _WRITERS: dict[str, Callable[[Iterator[Any], IO[str]], int]] = {"jsonl": write_json_lines, "csv": write_csv, "shipped": write_shipped}
 _KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", "": "jsonl"}
-"""What the ending of a file asks for."""
+"""Ending of a file: its export format."""
 
 
 @click.group(
@@ -37,7 +37,7 @@ _KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", "": "jsonl"}
     ),
 )
 def command() -> None:
-    """Look after the schedule database."""
+    """Inspect, export and import the schedule database."""
 
 
 @command.command("stats", cls=ExampleCommand, examples=(("tune-kernel db stats --json", "as JSON"),))
@@ -51,7 +51,7 @@ def stats(**given: Any) -> None:
 @command.command("check", cls=ExampleCommand, examples=(("tune-kernel db check", "look for damage"),))
 @options.together(options.database, options.as_json)
 def check(**given: Any) -> int:
-    """Look for damage; status 1 if there is any."""
+    """Check the database for damage; status 1 if there is any."""
     with open_existing(given["database"]) as database:
         problems = database.check()
         for problem in problems:
@@ -64,7 +64,10 @@ def check(**given: Any) -> int:
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @options.together(options.database, options.as_json)
 def import_(files: tuple[Path, ...], **given: Any) -> None:
-    """Add the records of JSON Lines files; those that are there already stay as they are."""
+    """Add the records of JSON Lines files.
+
+    Records that the database has already stay as they are.
+    """
     with open_database(given["database"]) as database:
         for path in files:
             count, new = import_json_lines(database, path, note)
@@ -80,13 +83,16 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
 ))  # fmt: skip
 @click.argument("output", metavar="FILE")
 @click.option("--as", "kind", type=click.Choice(list(_NAMES)),
-              help="JSON Lines of our own; CSV; decisions as they ship with the package; T4 results with a metadata file; "
-                   "Kernel Tuner caches in a folder.  "
+              help="jsonl: JSON Lines, which 'db import' reads; csv; shipped: decisions as they ship with the package; t4: T4 results "
+                   "with a metadata file; kernel-tuner: a folder of Kernel Tuner caches.  "
                    "[default: csv for FILE.csv, jsonl for FILE.jsonl and FILE.ndjson]")  # fmt: skip
-@click.option("--decisions", is_flag=True, help="Of JSON Lines: only what campaigns decided, without their trials.")
+@click.option("--decisions", is_flag=True, help="Only what searches decided, without their trials; for JSON Lines and CSV.")
 @options.together(options.database, options.as_json)
 def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
-    """Write the records to FILE, a folder for Kernel Tuner caches, or - for standard output."""
+    """Export the records to FILE.
+
+    FILE is - for standard output, and a folder for Kernel Tuner caches.
+    """
     kind = kind or _kind_of(output)
     with open_existing(given["database"]) as database:
         try:
@@ -106,20 +112,20 @@ def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
 
 
 def _kind_of(output: str) -> str:
-    """Return the form that the ending of a file asks for; JSON Lines where it has none.
+    """Return the export format that belongs to the ending of a file; JSON Lines if it has no ending.
 
     Raises:
-        DatabaseError: it asks for none of ours.
+        DatabaseError: the ending belongs to no format.
     """
     ending = Path(output).suffix.lower()
     if ending not in _KINDS:
         endings = ", ".join(filter(None, _KINDS))
-        raise DatabaseError(f"cannot tell the form of {output} by its ending; end it in one of {endings}, or say --as {'|'.join(_NAMES)}")
+        raise DatabaseError(f"cannot tell the format of {output} from its ending; use one of {endings}, or --as {'|'.join(_NAMES)}")
     return _KINDS[ending]
 
 
 def open_existing(url: str | None) -> Database:
-    """Open a database that has to be there if it is named; the default one is made if it is missing.
+    """Open a database. One that is named must exist; the default one is made if it is missing.
 
     Raises:
         DatabaseError: there is none, or it cannot be opened.

@@ -14,14 +14,14 @@ from .output import print_json
 
 
 @click.command("doctor", cls=ExampleCommand, examples=(("tune-kernel doctor", "what was found"), ("tune-kernel doctor --json", "as JSON"),
-                                                        ("tune-kernel doctor --calibrate", "what memory and arithmetic give at most")))
+                                                        ("tune-kernel doctor --calibrate", "measure bandwidth and arithmetic")))
 @options.together(
     options.database,
-    click.option("--calibrate", is_flag=True, help="Measure anew what bandwidth and arithmetic reach with 1 thread and with all."),
+    click.option("--calibrate", is_flag=True, help="Measure again which bandwidth and arithmetic 1 thread and all threads reach."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:
-    """Check compilers, caches, threads, GPU, database and folders; status 3 where something needed is missing."""
+    """Check compilers, caches, threads, GPU, database and folders. Status 3 if something that is needed is missing."""
     checks = run_checks(given["database"])
     if given["calibrate"]:
         checks += calibrated()

@@ -49,30 +49,33 @@ LISTED, LISTED_AS_JSON = 20, 1000
 @options.together(
     options.expression, options.formats,
     click.option("--range", "ranges", type=Range("index", "low:high", "i=1:1e6"), multiple=True, callback=options.unique,
-                 help="Bounds of an extent, for the symbolic costs."),
+                 help="Lowest and highest extent of an index, share of entries an operand stores (B=1e-4:1e-2) or quotient of extents "
+                      "(i/l=1:10); symbolic costs are compared under these."),
     click.option("--preset", type=click.Choice(["pigeon", "pigeon-taco", "sparseauto", "spttn"]),
-                 help="The pipeline of a paper.  [default: ours]"),
-    click.option("--schedule", metavar="TEXT", help="Directives or a loop nest: say which schedules are cheaper, and why."),
+                 help="Use the space and the pruning stages of a paper.  [default: our own]"),
+    click.option("--schedule", metavar="TEXT",
+                 help="Compare this schedule (directives or a loop nest) with the frontier: which are cheaper, and why."),
     click.option("--workspace-state", type=click.Choice(["exact", "paper"]), default="exact", show_default=True,
-                 help="How the pattern of a workspace is described."),
+                 help="The cost model's view of a workspace: its pattern in every iteration of the loops around it (exact), or over "
+                      "all of them (paper)."),
     click.option("--sunk-cost", "sunk_costs", multiple=True, metavar="TEXT",
-                 help="What every schedule pays: inputs, dimensions, none, or a set such as '{(i,k) | B(i,k) and C(k,j)}'. "
-                      "May be repeated.  [default: inputs, dimensions]"),
+                 help="Work that every schedule does and that is not compared: inputs, dimensions, none, or a set such as "
+                      "'{(i,k) | B(i,k) and C(k,j)}'. May be repeated.  [default: inputs, dimensions]"),
     click.option("--assume", "assumptions", multiple=True, metavar="TEXT",
-                 help="What holds for the inputs: nonempty, none, or a fact such as 'B(i,k) implies C(i,k)'. May be repeated.  "
+                 help="A fact about the inputs: nonempty, none, or one such as 'B(i,k) implies C(i,k)'. May be repeated.  "
                       "[default: nonempty]"),
-    click.option("--limit", type=click.IntRange(min=1), help=f"Schedules to list.  [default: {LISTED}, {LISTED_AS_JSON} as JSON]"),
+    click.option("--limit", type=click.IntRange(min=1), help=f"Most schedules to list.  [default: {LISTED}, {LISTED_AS_JSON} as JSON]"),
     click.option("--time-limit", type=options.Seconds(), default=EXPLORE_SECONDS, show_default=True,
                  help="Seconds after which to give up."),
     options.semiring, options.output_pattern, options.inputs, options.dims,
     click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                 help="Write a page besides: the frontier, loop nests, and where the indices of the schedules come from."),
+                 help="Also write a page with the frontier, its loop nests, and how their indices derive from those of EXPR."),
     click.option("--ranks", type=click.IntRange(1, 1 << 20),
-                 help="Show what EXPR would move and hold over so many ranks on the inputs of -i, instead of the space."),
+                 help="Instead of the space, show what this many MPI ranks would send and hold, on the inputs of -i."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
-    """Show the schedule space of EXPR stage by stage, and the schedules that no other is asymptotically better than."""
+    """Show how many schedules EXPR has after each stage of pruning, and the frontier: those to which no other is asymptotically better."""
     if given["ranks"] is not None:
         _explain_ranks(given)
         return

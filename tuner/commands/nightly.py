@@ -35,23 +35,24 @@ from .suite import suite_of
 @options.together(
     options.suite,
     click.option("--baseline", required=True, type=click.Path(dir_okay=False, path_type=Path),
-                 help="What to compare with; made if missing."),
+                 help="The times to compare with; measured and written if there is no such file."),
     click.option("--base", type=click.Path(path_type=Path), metavar="PATH",
-                 help="A checkout of the older version: both run in turn, which tells what two nights cannot."),
-    click.option("--update", is_flag=True, help="Make this night's times the new baseline, and accept what has drifted before."),
+                 help="A checkout of the older version. Both versions run in turn, so that the load of a night does not matter."),
+    click.option("--update", is_flag=True, help="Write this night's times as the new baseline, and accept slow drifts up to now."),
     click.option("--margin", type=click.FloatRange(0, min_open=True), default=0.1, show_default=True,
-                 help="A kernel has regressed when it is slower by more than this part, surely so, and twice."),
-    click.option("--strict", is_flag=True, help="Status 1 also where an item is undecided."),
+                 help="A kernel has regressed if it is slower by more than this share, if the interval excludes chance, and if a second "
+                      "measurement confirms it."),
+    click.option("--strict", is_flag=True, help="Status 1 also if an item is undecided."),
     click.option("--report", "page", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with plots."),
     options.suite_threads, options.database, options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:
     """Measure a suite again with the baseline's schedules, and compare. Status 1 on a regression.
 
-    With --base every kernel of that checkout and of this version run in turn; without it, the baseline's version does where it is still
-    in the cache (the last four are). Else each kernel runs in turn with a reference kernel of its kind, and ratios are compared with the
-    baseline's, so that a machine that is slower tonight is no regression; what differs by less than a tenth is undecided then. Every
-    night goes to the database, where slow drifts are found.
+    With --base, the kernels of that checkout and of this version run in turn. Without it, this version races against the version that
+    made the baseline, if that is still in the cache (the last four are). If it is not, each kernel runs in turn with a reference kernel
+    of its kind, and the ratio of their times is compared with the baseline's ratio, so that a machine that is slower tonight is no
+    regression; a difference of less than a tenth is then undecided. Every night is recorded in the database, where slow drifts show.
     """
     require_compiler()
     suite, path, page = suite_of(given), given["baseline"], given["page"]

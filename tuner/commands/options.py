@@ -97,39 +97,43 @@ formats = click.option(
     help="Format of a tensor: csr, csc, dcsr, dcsc, coo, csf, dense, or level kinds such as 'dense, compressed'.",
 )  # fmt: skip
 output_format = click.option(
-    "--output-format", metavar="FORMAT", help="Format of the result; auto: sparse where all operands are.  [default: dense]"
+    "--output-format", metavar="FORMAT", help="Format of the result; auto: sparse if all operands are.  [default: dense]"
 )
 target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to generate code for.")
-arch = click.option("--arch", metavar="sm_NN", help="The GPU that is meant, such as sm_90, for --target cuda.  [default: this machine's]")
+arch = click.option("--arch", metavar="sm_NN", help="The GPU that --target cuda generates code for, such as sm_90.  [default: this one]")
 semiring = click.option(
-    "--semiring", type=Operators(), metavar="ADD,MULTIPLY", help="What sums and products are, such as min,+.  [default: +,*]"
+    "--semiring", type=Operators(), metavar="ADD,MULTIPLY", help="Operators that sums and products mean, such as min,+.  [default: +,*]"
 )
 boundary = click.option(
     "--boundary", "boundary", type=Pair("index", "fill|wrap", "i=wrap"), multiple=True, callback=unique,
-    help="What subscripts such as i + j read outside of operands: fill, or wrap for the other end.  [default: fill]",
+    help="What a subscript such as i + j reads beyond the end of an operand: its fill value, or (wrap) its other end.  [default: fill]",
 )  # fmt: skip
 output_pattern = click.option(
     "--output-pattern", metavar="ACCESS",
-    help="Keep the result on the pattern of an operand, such as 'I(x,y,:)'; ':' for modes that are projected out.",
+    help="Compute the result only where an operand stores entries, such as 'I(x,y,:)'; ':' for modes that are projected out.",
 )  # fmt: skip
 threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
 database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
 memory_bound = click.option(
-    "--memory-bound", type=float, metavar="ELEMENTS", help="Elements that the workspaces of a schedule have at most.  [default: no bound]"
+    "--memory-bound", type=float, metavar="ELEMENTS", help="Drop schedules whose workspaces have more elements.  [default: no bound]"
 )
 cache_share = click.option(
-    "--cache-share", type=float, metavar="SHARE", help="Of the last-level cache, that workspaces may take.  [default: half]"
+    "--cache-share", type=float, metavar="SHARE", help="Share of the last-level cache that workspaces may take.  [default: 0.5]"
 )
-trials = click.option("--trials", type=click.IntRange(1), default=100, show_default=True, help="Schedules to measure at most.")
-time_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End the search after so long.")
-seed = click.option("--seed", type=click.IntRange(0, MOST_SEED), default=0, show_default=True, help="Of the search and of random inputs.")
+trials = click.option("--trials", type=click.IntRange(1), default=100, show_default=True, help="Most schedules to measure.")
+time_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End the search after this time.")
+seed = click.option(
+    "--seed", type=click.IntRange(0, MOST_SEED), default=0, show_default=True, help="Seed of the search and of random inputs."
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 suite = click.argument("name", metavar="NAME_OR_FILE")
-suite_threads = click.option("--threads", type=click.IntRange(1, 1024), multiple=True, help="Numbers of threads.  [default: the suite's]")
-suite_trials = click.option("--trials", type=click.IntRange(1), help="Schedules to measure of each item at most.  [default: the suite's]")
-suite_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End each item's search after so long.")
-resume = click.option("--resume", is_flag=True, help="Go on where the last run was stopped; without it everything is measured anew.")
+suite_threads = click.option(
+    "--threads", type=click.IntRange(1, 1024), multiple=True, help="A number of threads; may be repeated.  [default: the suite's]"
+)
+suite_trials = click.option("--trials", type=click.IntRange(1), help="Most schedules to measure for each item.  [default: the suite's]")
+suite_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End each item's search after this time.")
+resume = click.option("--resume", is_flag=True, help="Go on where the last run stopped; without it everything is measured anew.")
 
 
 def together(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:

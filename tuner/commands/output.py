@@ -1,4 +1,4 @@
-"""What commands print: one JSON object or a few lines on standard output, progress on standard error."""
+"""How commands print: results on standard output, as one JSON object or as lines; notes on standard error."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object; what JSON cannot say (NaN, infinity) becomes null."""
+    """Print one JSON object. NaN and infinity, which JSON does not have, become null."""
     print(json.dumps(_plain(value), indent=2))
 
 
 def print_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
-    """Print rows in columns, numbers to the right."""
+    """Print rows in aligned columns, numbers on the right."""
     table = [list(headings), *(list(row) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(headings))]
     numeric = [all(_is_number(row[column]) for row in rows) for column in range(len(headings))]
@@ -32,30 +32,30 @@ def print_table(rows: Sequence[Sequence[str]], headings: Sequence[str]) -> None:
 
 
 def show_count(count: int) -> str:
-    """Return a number as it is, or its order of magnitude where that is all that can be read."""
+    """Return a count in digits, or as a power of ten if it has more than 15."""
     return str(count) if count < 10**15 else f"10^{len(str(count)) - 1}"
 
 
 def leave(status: int) -> NoReturn:
-    """End the process without what is done at its end."""
+    """End the process at once, without the functions that Python runs at exit."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
 def note(message: str) -> None:
-    """Tell something beside the result."""
+    """Print a message on standard error, apart from the result."""
     print(f"tune-kernel: {message}", file=sys.stderr, flush=True)
 
 
 def require_compiler() -> None:
-    """Refuse to go on without a C compiler. Raises ``BuildError``, which names the package to install."""
+    """Raise a ``BuildError`` that names the package to install if there is no C compiler."""
     find_compiler()
 
 
 @contextmanager
 def interruptible(store: Database, how: str = "run the same command again to go on") -> Iterator[None]:
-    """Say how to go on when a campaign is interrupted."""
+    """Add to an interruption how to continue."""
     try:
         yield
     except KeyboardInterrupt as interruption:
@@ -64,12 +64,12 @@ def interruptible(store: Database, how: str = "run the same command again to go 
 
 
 def warn_if_busy() -> None:
-    """Say so when other programs are using the cores that are to be measured."""
+    """Warn if other programs are using the cores."""
     from ..environment import load_per_core
 
     load = load_per_core()
     if load is not None and load > 0.5:
-        note(f"other programs are using this machine (load {load:.1f} a core): times will be unreliable, winners less so")
+        note(f"other programs are using this machine (load {load:.1f} per core): times will be unreliable, the choice of schedule less so")
 
 
 def _plain(value: Any) -> Any:

@@ -20,13 +20,13 @@ from .output import note
     examples=(
         ("tune-kernel report -o report.html", "everything in the default database"),
         ("tune-kernel report --db shared.sqlite -o report.html", "another database"),
-        ("tune-kernel report --bench bench.json -o report.html", "beside what 'tune-kernel bench quick --json > bench.json' measured"),
+        ("tune-kernel report --bench bench.json -o report.html", "with what 'tune-kernel bench quick --json > bench.json' measured"),
     ),
 )
 @options.together(
     options.database,
     click.option("--bench", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                 help="What 'tune-kernel bench --json' printed: other libraries and the static choice."),
+                 help="The output of 'tune-kernel bench --json': times of other libraries and of the static model's choice."),
     click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The page to write."),
 )  # fmt: skip
 def command(**given: Any) -> None:

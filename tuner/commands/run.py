@@ -18,6 +18,7 @@ from ..lookup import lookup_in
 from ..operands import problem_of
 from ..problem import Problem
 from ..progress import show_seconds
+from ..settings import MOST_SEED
 from . import options
 from .help import ExampleCommand
 from .output import note, print_json, require_compiler
@@ -39,7 +40,8 @@ _ENDINGS = (".mtx", ".mtx.gz", ".tns", ".tns.gz", ".npy", ".npz")
     click.option("--schedule", default="auto", show_default=True, metavar="auto|default|TEXT", help="Which schedule to use."),
     options.semiring, options.boundary, options.output_pattern, options.target, options.threads,
     click.option("-o", "--output", metavar="FILE", help="Write the result: .mtx, .tns (.gz), .npy or .npz."),
-    options.seed, options.database, options.as_json,
+    click.option("--seed", type=click.IntRange(0, MOST_SEED), default=0, show_default=True, help="Seed of random inputs."),
+    options.database, options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Evaluate EXPR on these inputs."""
@@ -68,7 +70,7 @@ def command(**given: Any) -> None:
 
 
 def _wish(text: str) -> tuple[Schedule, str] | None:
-    """Return the schedule that is asked for, which is read before anything is made ready, and where it comes from; None for auto."""
+    """Return the schedule that the user gave and its origin, or None for "auto"; a wrong text is refused before operands are read."""
     if text == "auto":
         return None
     return (Schedule(), "default") if text == "default" else (Schedule(text), "given")
@@ -82,7 +84,7 @@ def _found(problem: Problem, database: str | None) -> tuple[Candidate, str]:
     except BuildError as error:
         if not match.schedule.directives:
             raise
-        note(f"the schedule that was found ({match.origin}) does not compile, so the default one is used: {str(error).splitlines()[0]}")
+        note(f"the schedule that lookup found ({match.origin}) does not compile, so the default one is used: {str(error).splitlines()[0]}")
     return _loaded(compile_problem(problem, Schedule())), "default"
 
 

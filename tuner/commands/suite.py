@@ -30,26 +30,26 @@ _MOST_INPUTS = 40  # that a description names
     examples=(
         ("tune-kernel suite quick", "generated inputs, under two minutes"),
         ("tune-kernel suite matrices --threads 1 --threads 2 --time-budget 30", "real matrices, half a minute for each kernel and input"),
-        ("tune-kernel suite matrices --resume", "go on where the last run was stopped"),
+        ("tune-kernel suite matrices --resume", "go on where the last run stopped"),
         ("tune-kernel suite mine.toml --json", "a suite of your own"),
         ("tune-kernel suite quick --describe", "what it runs, and every key that such a file may have"),
     ),
 )
 @options.together(
     options.suite, options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database, options.resume,
-    click.option("--describe", is_flag=True, help="Say what the suite runs and what a suite's file may say; measure nothing."),
+    click.option("--describe", is_flag=True, help="Show what the suite runs, and all keys of a suite's file, without measuring."),
     click.option("--mpi", is_flag=True, help="Measure on all ranks that mpiexec started; rank 0 decides and records."),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:
     """Tune every kernel on every input of a suite (a name of configs/, or a .toml file).
 
-    Whatever becomes of an item, the others are tuned. Status 1 if one failed; 3 if none did but some were skipped, as their inputs are not
-    here and there is no network.
+    An item that fails does not stop the others. Status 1 if an item failed; 3 if none failed but some were skipped, because their inputs
+    are not on this machine and there is no network.
 
-    With --mpi, "mpiexec -n 4 tune-kernel suite quick --mpi" has ranks 1 to 3 build and measure what rank 0 proposes, each on a machine
-    like that of rank 0; ranks of one machine take turns at what they time. A rank of theirs that is killed costs its trial, and
-    mpiexec's status, which tells of it; where rank 0 or its machine is lost, --resume goes on.
+    With --mpi, several processes share the work: under "mpiexec -n 4 tune-kernel suite quick --mpi" rank 0 proposes schedules, and ranks
+    1 to 3, which must be on machines like that of rank 0, build and measure them. Ranks on one machine take turns at timing. If one of
+    them is killed, its trial is lost and mpiexec ends with an error status; if rank 0 is lost, run the suite again with --resume.
     """
     if given["describe"]:
         _describe(suite_of(given))

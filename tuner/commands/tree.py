@@ -1,4 +1,4 @@
-"""Indented text as a tree: what stands inside a line hangs below it."""
+"""Indented text drawn as a tree with branches."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 def drawn(text: str) -> str:
-    """Return lines that are indented by two spaces a level with branches in the place of the indentation; columns stay aligned."""
+    """Return lines, indented by two spaces a level, with branches in place of the indentation; columns stay aligned."""
     lines = [line for line in text.splitlines() if line.strip()]
     depths = [(len(line) - len(line.lstrip(" "))) // 2 for line in lines]
     return "\n".join(_branches(depths, place) + line.lstrip(" ") for place, line in enumerate(lines))
 
 
 def _branches(depths: Sequence[int], place: int) -> str:
-    """Return what stands before a line: for every level around it whether more of that level follows below."""
+    """Return the branches in front of a line: for each level around it, a bar if another line of that level follows."""
     depth = depths[place]
     parts = ["│ " if _goes_on(depths, place, level) else "  " for level in range(1, depth)]
     if depth:
@@ -22,6 +22,6 @@ def _branches(depths: Sequence[int], place: int) -> str:
 
 
 def _goes_on(depths: Sequence[int], place: int, level: int) -> bool:
-    """Return whether another line of a level follows before one further out."""
+    """Return whether another line of a level follows below, before a line of an outer level."""
     below = next((depth for depth in depths[place + 1 :] if depth <= level), 0)
     return below == level

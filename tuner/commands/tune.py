@@ -43,7 +43,7 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
         ('tune-kernel tune "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)" -i B=tensor.tns --dim r=32 --format B=csf', "MTTKRP on a file"),
         ('tune-kernel tune "Y(i,k) = A(i,j) * X(j,k)" -i A=random:uniform:100000x100000:nnz=2e6 --dim k=32 --time-budget 60', "one minute"),
         ('tune-kernel tune "y(i) = A(i,j) * x(j)" -i A=HB/494_bus --table spmv.json --points 50', "what 50 schedules take"),
-        ("tune-kernel tune --replay spmv.json --trials 20 --seed 7", "search in the table: the same sequence of trials every time"),
+        ("tune-kernel tune --replay spmv.json --trials 20 --seed 7", "search in the table; a seed always gives the same trials"),
     ),
 )
 @options.together(
@@ -53,23 +53,25 @@ from .output import interruptible, print_json, print_table, require_compiler, sh
     options.threads, options.memory_bound, options.cache_share,
     options.trials, options.time_budget, options.seed, options.database,
     click.option("--cache", type=click.Choice(CACHES), default="warm", show_default=True,
-                 help="What a timed run finds in the caches: what the run before left there, or nothing of its operands."),
+                 help="Time runs with what the run before left in the caches (warm), or with no operand in them (cold)."),
     click.option("--skip", multiple=True, type=click.Choice((*SWITCHES, *RULES)),
-                 help="Leave a stage of pruning or a rule of the space out; may be repeated."),
-    click.option("--also", multiple=True, type=click.Choice(CLOSED), help="Search a stage that is mostly closed too; may be repeated."),
+                 help="Do without a stage of pruning or a rule of the space; may be repeated."),
+    click.option("--also", multiple=True, type=click.Choice(CLOSED),
+                 help="Also search over choices that are left to the compiler by default; may be repeated."),
     click.option("--sampler", type=click.Choice(list(SAMPLERS)), default=USUAL_SAMPLER, show_default=True,
-                 help="What proposes the next schedule where there are more than trials."),
+                 help="How the next schedule is chosen, if there are more schedules than trials."),
     click.option("--table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                 help="Measure schedules drawn over the space into a truth table, in place of a search."),
-    click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of a truth table, of distinct code each."),
+                 help="Do not search: measure schedules drawn from the whole space, and write their times to a truth table."),
+    click.option("--points", type=click.IntRange(1), default=1000, show_default=True,
+                 help="Schedules to measure for --table, no two with the same code."),
     click.option("--replay", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                 help="Search in a truth table, without hardware; EXPR is the table's."),
-    click.option("--dry-run", is_flag=True, help="Show the space that would be searched; measure nothing."), options.as_json,
+                 help="Search in a truth table instead of measuring; EXPR is taken from the table."),
+    click.option("--dry-run", is_flag=True, help="Show the space that would be searched, without measuring."), options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Find the fastest schedule of EXPR on these inputs, and remember it.
 
-    Every trial goes to the database as soon as it is done; running the same command again goes on where it was stopped.
+    Every trial is recorded in the database when it ends. Running the same command again continues where the last run stopped.
     """
     if given["replay"] is not None:
         _replay(given)
@@ -189,7 +191,7 @@ def _show(result: TuneResult) -> None:
         calls = {name: "never" if count is None else f"after {count} calls" for name, count in result.pays_after.items()}
         print(f"conversion  {show_seconds(result.conversion_time)}; pays {calls['conversion']}, with the build {calls['build']}")
     if result.ties:
-        print(f"ties        {len(result.ties)} of the finalists not surely slower, of which the simplest was chosen:")
+        print(f"ties        {len(result.ties)} finalists are not surely slower; the simplest was chosen:")
         for tie in result.ties:
             print(f"            {tie or '(default)'}")
     print(f"why         {reason(problem, result.best, result.speedup)}")
@@ -203,7 +205,7 @@ def _show_stages(stages: Sequence[Mapping[str, Any]]) -> None:
     first = next((place for place, stage in enumerate(stages) if stage["stage"] == "generated"), 0)
     if first:
         counts = [stage["kept"] for stage in stages[:first]]
-        print(f"space       {show_count(max(counts))} schedules, {show_count(counts[-1])} by its filters; --dry-run has every stage")
+        print(f"space       {show_count(max(counts))} schedules, {show_count(counts[-1])} after its filters; --dry-run shows every stage")
     left = ", ".join(f"{stage['stage']} {show_count(stage['kept'])}" for stage in stages[first:])
     print(f"stages      {left}")
 
@@ -217,7 +219,7 @@ def _show_times(result: TuneResult) -> None:
     rows = []
     for name, schedule, seconds in (("default", Schedule(), result.default_time), ("best", result.best, result.best_time)):
         if seconds is None:
-            print(f"default     not known: it did not end within {show_seconds(result.default_stopped)}")
+            print(f"default     not known: it was stopped after {show_seconds(result.default_stopped)}")
             continue
         work = operations(problem, schedule)
         share = None if limits is None else limits.least_seconds(work or 0.0, moved) / seconds
@@ -229,6 +231,6 @@ def _show_times(result: TuneResult) -> None:
     print_table(rows, ("", "time", "speedup (95%)", "GFLOP/s", "GB/s", "of the limit"))
     if limits is not None:
         memory, arithmetic = f"{limits.bandwidth / 1e9:.1f} GB/s from memory", f"{limits.operations / 1e9:.0f} GFLOP/s"
-        print(f"the limit is {memory} and {arithmetic}; above 100% the data lie in caches")
+        print(f"the limit is {memory} and {arithmetic}; shares above 100% mean that the data fit in caches")
         if limits.disturbed:
-            print("other programs ran while the limit was measured: it may be too low, shares too high, and it is not kept")
+            print("other programs ran while the limit was measured: it may be too low and the shares too high, so it is not kept")
