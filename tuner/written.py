@@ -1,4 +1,4 @@
-"""Small files of JSON that are remembered from process to process, written whole or not at all."""
+"""Files that are written whole or not at all; small ones of JSON are remembered from process to process."""
 
 from __future__ import annotations
 
@@ -11,20 +11,35 @@ from pathlib import Path
 from ..compiler.native.trust import make_private
 
 
-def write_json(place: Path, content: Mapping[str, object]) -> bool:
-    """Write a file, and the folders that it lies in; return whether that was possible: else what was there before stays."""
+def write_whole(place: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """Write a file into a folder that there is: whatever happens, it is the one that was there before, or the new one.
+
+    Args:
+        content: text is written as UTF-8, its line ends as they are.
+        mode: the file's permissions.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     import tempfile
 
-    part = None
+    handle, part = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        os.chmod(part, mode)
+        os.replace(part, place)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def write_json(place: Path, content: Mapping[str, object]) -> bool:
+    """Write a file, and the folders that it lies in; return whether that was possible: else what was there before stays."""
     try:
         make_private(place.parent)
-        handle, part = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-        os.replace(part, place)
+        write_whole(place, json.dumps(content), 0o600)
     except OSError:
-        if part is not None:
-            with suppress(OSError):
-                os.unlink(part)
         return False
     return True

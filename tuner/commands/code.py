@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from ...compiler.errors import DataError, ScheduleError
 from ...compiler.output_pattern import restriction
 from ...compiler.pipeline import compile_kernel
 from ...compiler.targets.cuda import CUDA
+from ..written import write_whole
 from . import options
 from .help import ExampleCommand
 from .output import print_json
@@ -78,10 +80,7 @@ def write_sources(folder: str, files: Mapping[str, str | bytes]) -> list[str]:
         os.makedirs(folder, exist_ok=True)
         for name, content in files.items():
             path = os.path.join(folder, name)
-            scratch = f"{path}.{os.getpid()}"
-            with open(scratch, "wb") as file:
-                file.write(content if isinstance(content, bytes) else content.encode())
-            os.replace(scratch, path)
+            write_whole(Path(path), content)
             written.append(path)
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror or error}") from None

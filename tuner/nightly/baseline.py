@@ -14,6 +14,7 @@ from ..database import fields
 from ..database.gate import SECONDS, read_json
 from ..environment import code_version
 from ..records import now
+from ..written import write_whole
 from .reference import KINDS, Reference
 
 BASELINE_SCHEMA = 2
@@ -121,8 +122,6 @@ def write_baseline(path: Path, entries: Sequence[Entry]) -> None:
         "entries": [asdict(entry) for entry in entries],
     }
     try:
-        scratch = path.with_name(path.name + ".part")
-        scratch.write_text(json.dumps(content, indent=1), encoding="utf-8")
-        scratch.replace(path)
+        write_whole(path, json.dumps(content, indent=1))
     except OSError as error:
         raise DataError(f"cannot write the baseline {path}: {error.strerror or error}") from None

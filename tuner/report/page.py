@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ from ..database import Database
 from ..environment import code_version, commit
 from ..nightly.changes import Change
 from ..records import now
+from ..written import write_whole
 from . import figures
 from .listings import listings
 from .material import Result, read_material
@@ -76,10 +75,7 @@ def write_page(path: Path, template: str, **content: Any) -> None:
     library.filters |= {"time": show_time, "ratio": show_ratio, "percent": show_share, "giga": show_giga}
     text = library.get_template(template).render(plotly=get_plotlyjs(), written=now()[:16].replace("T", " "), **content)
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}", delete=False, encoding="utf-8") as part:
-            part.write(text)
-        os.chmod(part.name, 0o644)
-        os.replace(part.name, path)
+        write_whole(path, text)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from None
 

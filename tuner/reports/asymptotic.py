@@ -5,17 +5,19 @@ Times are those of fresh processes on one core, after importing, the median of t
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import click
 
 from ...compiler.space.protocolized import parse_protocolized, show_protocolized
 from ..asymptotic.listing import annotated
 from ..asymptotic.model import CostModel, Frontier
 from ..asymptotic.reading import WORKSPACE_STATES
 from ..asymptotic.taco import taco_schedules
+from .publishing import output_option, publish
 from .records import Taken
 from .space_sizes import KERNELS, LARGER, measured, paper_space
 
@@ -294,10 +296,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure the schedule spaces and frontiers that results/asymptotic.md reports.")
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS, help="where to write the report")
-    parser.parse_args().output.write_text(report())
+@click.command()
+@output_option(RESULTS, "Where the page is written.")
+def main(output: Path) -> None:
+    """Measure the schedule spaces and frontiers that results/asymptotic.md reports."""
+    publish(output, report())
 
 
 if __name__ == "__main__":

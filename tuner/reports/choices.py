@@ -24,6 +24,7 @@ from .disturbances import coming_and_going
 from .markdown import geometric_mean, table
 from .one_memory import OneMemory
 from .partial import Partial
+from .publishing import publish, results_option
 from .race import Pace, race
 from .records import Taken
 from .states import States
@@ -187,7 +188,7 @@ def _row(name: str, choices: Sequence[Choice]) -> list[str]:
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@results_option
 @click.option("--seconds", default=40.0, show_default=True, help="of each campaign")
 @click.option("--trials", default=200, show_default=True, help="of each campaign at most, where it has the time")
 @click.option("--quiet", default=3, show_default=True, help="campaigns on the quiet machine, of each kernel")
@@ -207,7 +208,7 @@ def main(results: Path, seconds: float, trials: int, quiet: int, disturbed: int,
         if all(choice.kernel != name for choice in kept.rows):
             kept.add(measured(name, seconds, trials, quiet, disturbed))
     shown = page(kept.rows)
-    (results / "choices.md").write_text(shown, encoding="utf-8")
+    publish(results / "choices.md", shown)
     click.echo(shown)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ...compiler.frozen import frozen
 from ...compiler.pipeline import compile_kernel
+from .records import write_records
 
 _NAMES = "BCDEF"
 _MIXED = {"A": "csr", "B": "csr", "C": "dcsr", "D": "coo", "E": "csr", "F": "dcsr"}
@@ -114,11 +115,9 @@ def _empty_cache() -> Iterator[None]:
 
 
 def write_times(path: Path, times: Iterable[CompileTime]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([field.name for field in fields(CompileTime)])
-        for one in times:
-            writer.writerow((one.name, one.formats, int(one.typical), f"{one.lowering:.4f}", f"{one.compiling:.4f}", one.lines))
+    header = [field.name for field in fields(CompileTime)]
+    rows = ((one.name, one.formats, int(one.typical), f"{one.lowering:.4f}", f"{one.compiling:.4f}", one.lines) for one in times)
+    write_records(path, header, rows)
 
 
 def read_times(path: Path) -> list[CompileTime]:

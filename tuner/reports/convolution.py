@@ -18,6 +18,7 @@ from .convolution_cases import BEST, PARTS, Contest, Entry, entries
 from .drawings import line_chart
 from .markdown import table
 from .partial import Partial
+from .publishing import publish, results_option
 from .race import Pace, race
 from .records import Taken
 from .states import States
@@ -186,18 +187,12 @@ def write(found: Sequence[Point], results: Path) -> None:
             for who, series in times(found, "orders", case).items() if not who.startswith("dense ") or "vectors" in who
         }  # fmt: skip
         if any(lines.values()):
-            _whole(results / f"convolutions_{case}.svg", line_chart(lines, "share of the positions that are stored", "milliseconds"))
-    _whole(results / "convolutions.md", page(found))
-
-
-def _whole(path: Path, text: str) -> None:
-    written = path.with_suffix(".part")
-    written.write_text(text, encoding="utf-8")
-    written.replace(path)
+            publish(results / f"convolutions_{case}.svg", line_chart(lines, "share of the positions that are stored", "milliseconds"))
+    publish(results / "convolutions.md", page(found))
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="Folder of the page.")
+@results_option
 @click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Only these.")
 @click.option("--input", "inputs", multiple=True, help="Matrices or images: files or names of the catalogue.")
 @click.option("--seconds", default=4.0, show_default=True, help="Time of one contest.")

@@ -10,6 +10,7 @@ what is missing, then with what more is known of by now, then with what was race
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -36,6 +37,7 @@ from .decision_races import FAILED, LEFT_OUT, TUNED, Figure, decisions_of, known
 from .decisions_page import decisions_page
 from .kernels_page import PLOT, kernels_page, profile_plot
 from .partial import Partial
+from .publishing import publish, results_option
 
 COMMAND = "python -m sparsetune.tuner.reports.decisions"
 
@@ -181,7 +183,7 @@ def chosen(kernels: Sequence[str], inputs: Sequence[str], dtypes: Sequence[str],
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the files")
+@results_option
 @click.option("--db", "database", default=None, help="where schedules are kept (default: decisions.sqlite among the user's data)")
 @click.option("--minutes", type=click.FloatRange(min=0.0), default=None, help="end after about so long (default: when all is measured)")
 @click.option("--share", type=click.FloatRange(0.0, 1.0), default=0.65, show_default=True, help="of the minutes, for tuning")
@@ -221,17 +223,17 @@ def _ship(store: Database, file: Path) -> None:
     """Write the schedules that ship: what this machine knows, and what others had found."""
     here = this_machine().fingerprint
     others = [one for one in read_json_lines(file) if isinstance(one, Decision) and one.workload.machine != here] if file.exists() else []
-    with file.open("w", encoding="utf-8") as stream:
-        click.echo(f"{file}: {write_shipped([*others, *store.decisions()], stream)} schedules", err=True)
+    lines = io.StringIO()
+    click.echo(f"{file}: {write_shipped([*others, *store.decisions()], lines)} schedules", err=True)
+    publish(file, lines.getvalue())
 
 
 def write_pages(rows: Sequence[Figure], results: Path) -> None:
     """Write both pages."""
-    results.mkdir(parents=True, exist_ok=True)
     total = items()
-    (results / "decisions.md").write_text(decisions_page(rows, total, COMMAND), encoding="utf-8")
-    (results / "kernels.md").write_text(kernels_page(rows, total, COMMAND), encoding="utf-8")
-    (results / PLOT).write_text(profile_plot(rows), encoding="utf-8")
+    publish(results / "decisions.md", decisions_page(rows, total, COMMAND))
+    publish(results / "kernels.md", kernels_page(rows, total, COMMAND))
+    publish(results / PLOT, profile_plot(rows))
     click.echo(f"wrote {results / 'decisions.md'} and {results / 'kernels.md'}", err=True)
 
 

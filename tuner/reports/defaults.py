@@ -18,6 +18,7 @@ from ..measure.sampling import least_of
 from .compile_times import TYPICAL_EXPRESSIONS, compile_time, five_operands, read_times, sums_of_high_order, write_times
 from .default_cases import PYDATA, Case, Run, conversions, kernels, products
 from .defaults_page import page
+from .publishing import publish, results_option
 from .race import Pace, Series, race
 from .records import Races, Row
 
@@ -42,14 +43,13 @@ _CASES: dict[str, Callable[[Tensor], Iterator[Case]]] = {"kernels": kernels, "pr
 @click.command()
 @click.option("--only", multiple=True, type=click.Choice([*INPUTS, "compile", "page"]), help="make only these (default: all)")
 @click.option("--input", "inputs", multiple=True, help="only these inputs")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the files")
+@results_option
 @click.option("--seconds", default=1.0, help="length of a race")
 def main(only: tuple[str, ...], inputs: tuple[str, ...], results: Path, seconds: float) -> None:
     """Race default schedules and conversions against SciPy and PyData/sparse, time compilation, and write results/defaults.md.
 
     Rows are added to results/defaults.csv; a race that is run again takes the place of the old one.
     """
-    results.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("SPARSETUNE_THREADS", str(available_cores()))
     races_file, times_file = results / "defaults.csv", results / "defaults_compile.csv"
     races = Races.read(races_file)
@@ -67,7 +67,7 @@ def main(only: tuple[str, ...], inputs: tuple[str, ...], results: Path, seconds:
         expressions = (*TYPICAL_EXPRESSIONS, *sums_of_high_order(), *five_operands())
         write_times(times_file, [compile_time(expression) for expression in expressions])
     text = page(races, read_times(times_file))
-    (results / "defaults.md").write_text(text, encoding="utf-8")
+    publish(results / "defaults.md", text)
 
 
 def _raced(figure: str, names: Iterable[str], pace: Pace) -> Iterator[list[Row]]:

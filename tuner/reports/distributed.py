@@ -25,6 +25,7 @@ from ..distributed.plan import volume
 from .distributed_cases import KERNELS
 from .drawn_pattern import DrawnPattern
 from .markdown import table
+from .publishing import output_option, publish
 
 RANKS = (1, 2, 4, 7, 16, 64, 256, 1024, 4096)
 PAPER = (
@@ -39,7 +40,7 @@ REAL = {"MTTKRP": 64, "TTMc": 16, "TTTP": 32, "TTTc": 16}
 
 @click.command()
 @click.argument("tensors", nargs=-1)
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/distributed.md"), show_default=True)
+@output_option(Path("results/distributed.md"), "Where the page is written.")
 @click.option("--ranks", type=int, multiple=True, default=RANKS, show_default=True, help="Numbers of ranks to compute for.")
 @click.option("--run", "counted", multiple=True, metavar="TENSOR", help="A tensor to run the kernels on; may be repeated.")
 @click.option("--runs", type=int, multiple=True, default=(1, 2, 4, 7), show_default=True, help="Numbers of ranks to run on.")
@@ -52,7 +53,7 @@ def main(
     volumes += [row for tensor in tensors for row in volume_rows(Path(tensor).name, load(tensor, "csf"), REAL, ranks)]
     rows = [row for source in counted for row in run_rows(source, runs)]
     words = [*(Path(found).name for found in tensors), *(f"--run {Path(found).name}" for found in counted)]
-    output.write_text(page(volumes, rows, " ".join(words)))
+    publish(output, page(volumes, rows, " ".join(words)))
 
 
 def shown(pattern: DrawnPattern) -> str:

@@ -27,6 +27,7 @@ from ..lookup import DOUBT, Evidence
 from ..records import Input, Status
 from .decisions import usual_database
 from .markdown import table
+from .publishing import publish, results_option
 
 COMMAND = "python -m sparsetune.tuner.reports.evidence"
 
@@ -160,7 +161,7 @@ def _machines(store: Any) -> list[str]:
 
 @click.command()
 @click.option("--db", "database", default=None, help="of schedules (default: that of the report on decisions)")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@results_option
 def main(database: str | None, results: Path) -> None:
     """Fit the distance and the doubt of lookup to what a database knows, and write results/evidence.md."""
     with open_database(database or usual_database(), read_only=True) as store:
@@ -168,7 +169,7 @@ def main(database: str | None, results: Path) -> None:
     if len(pairs) < FEWEST:
         raise click.ClickException(f"{len(pairs)} pairs of inputs have schedules in common, fewer than {FEWEST}: tune more of them")
     shown = page(pairs, where)
-    (results / "evidence.md").write_text(shown, encoding="utf-8")
+    publish(results / "evidence.md", shown)
     click.echo(shown)
 
 

@@ -16,6 +16,7 @@ from ...compiler.storage.tensor import Tensor
 from ..peers import Peer, choose_peers
 from .operations import count_nests, fibres
 from .page import Material, page
+from .publishing import publish, results_option
 from .race import Pace
 from .records import Chosen, Races, read_chosen, read_counts, write_chosen, write_counts
 from .speed import THREADS, bandwidth_race, kernel_race, nests_race
@@ -68,7 +69,7 @@ class Plan:
 @click.option("--only", multiple=True, type=click.Choice(FIGURES), help="make only these (default: all but schedules)")
 @click.option("--kernel", multiple=True, type=click.Choice(list(KERNELS)), help="only these kernels")
 @click.option("--input", "inputs", multiple=True, help="only these inputs")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the files")
+@results_option
 @click.option("--seconds", default=8.0, help="length of a race")
 @click.option("--tune", "trials", default=60, help="trials a campaign, for --only schedules")
 @click.option("--time-budget", default=60.0, help="seconds a campaign, for --only schedules")
@@ -82,7 +83,6 @@ def main(
     Rows are added to results/performance.csv; a race that is run again takes the place of the old one. Schedules come from
     results/performance_schedules.csv, which --only schedules makes by tuning.
     """
-    results.mkdir(parents=True, exist_ok=True)
     plan = Plan(results, kernel, inputs, Pace(seconds), trials, time_budget, database)
     makers: dict[str, Callable[[Plan], None]] = {
         "schedules": _tune,
@@ -154,7 +154,7 @@ def _write_page(plan: Plan) -> None:
     hand = Races.read(plan.folder / "performance_hand.csv")
     races.add(hand.rows.values())
     material = Material(races, read_chosen(plan.chosen_file), read_counts(plan.counts_file), sizes)
-    (plan.folder / "performance.md").write_text(page(material), encoding="utf-8")
+    publish(plan.folder / "performance.md", page(material))
 
 
 def _sizes(plan: Plan) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _sizes(plan: Plan) -> dict[str, Any]:
     for name in dict.fromkeys(row.input for row in Races.read(plan.races_file).rows.values()):
         if name not in known and (source := _loaded(name)) is not None:
             known[name] = {"shape": source.shape, "nnz": source.nnz, "fibres": fibres(source)}
-    plan.inputs_file.write_text(json.dumps(known, indent=1) + "\n")
+    publish(plan.inputs_file, json.dumps(known, indent=1) + "\n")
     return known
 
 

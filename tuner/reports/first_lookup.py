@@ -19,6 +19,7 @@ import click
 from ...compiler.frozen import frozen
 from ..answers import ANSWERS
 from .markdown import table
+from .publishing import publish, results_option
 
 EXPRESSIONS = {
     "axpby": ("y(i) = a * x(i) + b * z(i)", "dict(a=2.0, b=3.0, x=np.ones(3000), z=np.ones(3000))", None),
@@ -115,7 +116,7 @@ sparse matrix of 30,000 entries, a database without records beside the schedules
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@results_option
 @click.option("--rounds", default=9, show_default=True)
 def main(results: Path, rounds: int) -> None:
     """Measure first lookups and write results/first_lookup.md."""
@@ -126,7 +127,7 @@ def main(results: Path, rounds: int) -> None:
             for kernel in EXPRESSIONS
         }
     written = page(found, rounds)
-    (results / "first_lookup.md").write_text(written, encoding="utf-8")
+    publish(results / "first_lookup.md", written)
     click.echo(written)
 
 

@@ -39,6 +39,7 @@ from .forest_cases import CASES, THREE, Case, composed, four_cases
 from .forests_page import Point, page
 from .one_memory import OneMemory
 from .partial import Partial
+from .publishing import publish, results_option
 from .race import Pace, race
 from .records import Taken
 
@@ -262,7 +263,7 @@ def further(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="Folder of the page.")
+@results_option
 @click.option("--minutes", default=60.0, show_default=True, help="Begin nothing new after so many.")
 @click.option("--seconds", default=5.0, show_default=True, help="Time of one contest.")
 @click.option("--only", default="", help="Only cases whose names begin so.")
@@ -295,9 +296,7 @@ def _named(row: Point, names: Sequence[str]) -> bool:
 
 
 def _write(results: Path, rows: Sequence[Point]) -> None:
-    written = results / "forests.md.part"
-    written.write_text(page(rows), encoding="utf-8")
-    written.replace(results / "forests.md")
+    publish(results / "forests.md", page(rows))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from .gpu_parts import MINUTES, PARTS, Asked, note_state
 from .gpu_race import Device
 from .gpu_rivals import SOURCE
 from .gpu_rows import FILE, DeviceLostError, Rows, read_rows
+from .publishing import folder_option, output_option, publish
 
 RUNS = 20
 PYTHON = ".".join(map(str, sys.version_info[:2]))
@@ -89,8 +90,7 @@ def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path) ->
             seconds = min(end - time.monotonic(), 60 * shares[part])
             if _is_through([part, *words, "--folder", str(folder)], seconds):
                 left.remove(part)
-            folder.mkdir(parents=True, exist_ok=True)
-            output.write_text(page(read_rows(folder / FILE)))
+            publish(output, page(read_rows(folder / FILE)))
     click.echo(f"left for another time: {', '.join(left) or 'nothing'}")
 
 
@@ -112,12 +112,12 @@ def _is_through(words: Sequence[str], seconds: float) -> bool:
 @click.command()
 @click.argument("part", type=click.Choice([*PARTS, "all", "page", "prepare"]))
 @click.argument("inputs", nargs=-1)
-@click.option("--folder", type=click.Path(path_type=Path), default=Path("results/gpu"), show_default=True, help="Where rows are kept.")
+@folder_option("--folder", Path("results/gpu"), "Where rows are kept.")
 @click.option("--minutes", type=float, default=7.5, show_default=True, help="After which it stops; run it again to go on.")
 @click.option("--target", type=click.Choice(["cuda", "cuda-executor"]), default="cuda", show_default=True)
 @click.option("--runs", type=int, default=RUNS, show_default=True, help="Of each kernel.")
 @click.option("--size", type=float, default=1.0, show_default=True, help="Of what is generated, as a share of what the paper has.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results/gpu.md"), show_default=True, help="Of page and all.")
+@output_option(Path("results/gpu.md"), "Of page and all.")
 @click.option("--arch", default="sm_90", show_default=True, help="Of part prepare: compiled for it.")
 @click.option("--bundle", "taken", type=click.Path(path_type=Path), help="Of part prepare: a new folder, for all to take along.")
 @click.option("--python", "version", default=PYTHON, show_default=True, help="Of part prepare: the version there.")
@@ -129,7 +129,7 @@ def main(
     """Run a PART: machine, right, kernels (on INPUTS: files or names), edges, skew, far, sanitizer, or all of them; or page, or prepare,
     which need no device."""
     if part == "page":
-        output.write_text(page(read_rows(folder / FILE)))
+        publish(output, page(read_rows(folder / FILE)))
         return
     try:
         if part == "prepare":

@@ -25,6 +25,7 @@ from ...compiler.frozen import frozen
 from ...compiler.notation.parser import parse
 from ...compiler.space.candidates import candidates
 from .markdown import geometric_mean, table
+from .publishing import publish, results_option
 
 KERNELS: dict[str, tuple[str, dict[str, str]]] = {
     "SpMV": ("y(i) = A(i,j) * x(j)", {"A": "csr"}),
@@ -103,7 +104,7 @@ takes {1e3 * imports[0]:.2f} ms (before: {1e3 * imports[1]:.2f}).
 
 @click.command()
 @click.option("--base", type=click.Path(path_type=Path, exists=True, file_okay=False), required=True, help="holds a checkout 'sparsetune'")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@results_option
 @click.option("--rounds", default=5, show_default=True)
 @click.option("--kernel", "kernels", multiple=True, type=click.Choice(list(KERNELS)), help="only these, and no page is written")
 def main(base: Path, results: Path, rounds: int, kernels: tuple[str, ...]) -> None:
@@ -116,9 +117,7 @@ def main(base: Path, results: Path, rounds: int, kernels: tuple[str, ...]) -> No
     written = page(speeds, run.stdout.strip() or "another version", rounds)
     click.echo(written)
     if not kernels:
-        part = results / "lowering.md.part"
-        part.write_text(written, encoding="utf-8")
-        part.replace(results / "lowering.md")
+        publish(results / "lowering.md", written)
 
 
 if __name__ == "__main__":

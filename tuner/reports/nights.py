@@ -24,6 +24,7 @@ from ..nightly.kept import copy_version
 from .disturbances import coming_and_going
 from .markdown import table
 from .partial import Partial
+from .publishing import publish, results_option
 from .records import Taken
 from .states import States
 
@@ -205,7 +206,7 @@ def _row(nights: list[Night]) -> list[str]:
 @click.option("--planted", multiple=True, type=click.Choice(["nothing", *PLANTED]), help="only these")
 @click.option("--company/--alone", "crowded", default=True, show_default=True)
 @click.option("--margin", default=0.1, show_default=True)
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@results_option
 def main(count: int, planted: tuple[str, ...], crowded: bool, margin: float, results: Path) -> None:
     """Run nights whose right answer is known, and write results/nights.md.
 
@@ -223,7 +224,7 @@ def main(count: int, planted: tuple[str, ...], crowded: bool, margin: float, res
                 kept.add([Night(name, share, **found)])
                 click.echo(f"{name}, night {number}: {kept.rows[-1]}")
                 shown = page(kept.rows, margin)
-                (results / "nights.md").write_text(shown, encoding="utf-8")
+                publish(results / "nights.md", shown)
     click.echo((results / "nights.md").read_text())
 
 

@@ -24,6 +24,7 @@ from ..measure.finals import compare
 from ..measure.order_statistics import median
 from .markdown import table
 from .partial import Partial
+from .publishing import publish, results_option
 from .records import Taken
 from .states import States
 
@@ -124,7 +125,7 @@ def _row(loop: Loop) -> list[str]:
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@results_option
 @click.option("--rounds", default=60, show_default=True, help="blocks of each kind")
 def main(results: Path, rounds: int) -> None:
     """Time short kernels beside OpenMP's threads, and write results/openmp.md: about 20 seconds."""
@@ -132,7 +133,7 @@ def main(results: Path, rounds: int) -> None:
     kept.rows.clear()
     kept.add(measured(rows, rounds) for rows in ROWS)
     shown = page(kept.rows)
-    (results / "openmp.md").write_text(shown, encoding="utf-8")
+    publish(results / "openmp.md", shown)
     click.echo(shown)
 
 

@@ -30,6 +30,7 @@ from ..settings import Settings
 from .drawings import Dots, dot_chart
 from .markdown import geometric_mean, table
 from .partial import Partial, read_rows, write_rows
+from .publishing import publish, results_option
 from .scheduling_page import Outside, read_outside
 from .workloads import KERNELS, SYNTHETIC, KernelCase, load_input, operands_of, problem_of
 
@@ -70,7 +71,7 @@ class Point:
 
 
 @click.command()
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the files")
+@results_option
 @click.option("--time-budget", default=12.0, help="seconds for tuning a kernel on an input")
 @click.option("--threads", type=int, default=None, help="threads of all but SciPy (default: all cores)")
 @click.option("--input", "inputs", multiple=True, help="only these inputs")
@@ -222,8 +223,8 @@ def _mean(values: Sequence[float]) -> str:
 
 def _write(points: Sequence[Point], results: Path) -> None:
     outside = read_outside(results / "scheduling_peers.csv")
-    (results / "overview.md").write_text(page(points, outside), encoding="utf-8")
-    (results / "overview.svg").write_text(picture(points, outside), encoding="utf-8")
+    publish(results / "overview.md", page(points, outside))
+    publish(results / "overview.svg", picture(points, outside))
     click.echo(f"wrote {results / 'overview.md'} and {results / 'overview.svg'}", err=True)
 
 

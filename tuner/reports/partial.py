@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from .publishing import publish
 
 Row = TypeVar("Row")
 
@@ -27,7 +29,6 @@ class Partial(Generic[Row]):
     def add(self, rows: Iterable[Row]) -> None:
         """Keep more rows; they last whatever happens next."""
         self.rows += rows
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         write_rows(self._path, self.rows)
 
     def done(self) -> None:
@@ -37,13 +38,11 @@ class Partial(Generic[Row]):
 
 def write_rows(path: Path, rows: Sequence[Any]) -> None:
     """Write instances of one dataclass as CSV, its fields in order; the file is the old one or the new one whatever happens."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", newline="") as file:
-        writer = csv.writer(file)
-        names = [field.name for field in fields(rows[0])] if rows else []
-        writer.writerow(names)
-        writer.writerows([getattr(row, name) for name in names] for row in rows)
-    os.replace(part, path)
+    text, names = io.StringIO(), [field.name for field in fields(rows[0])] if rows else []
+    writer = csv.writer(text)
+    writer.writerow(names)
+    writer.writerows([getattr(row, name) for name in names] for row in rows)
+    publish(path, text.getvalue())
 
 
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:

@@ -9,10 +9,10 @@ that it has not measured.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import click
 
 from ...compiler.frozen import frozen
 from ...compiler.kernel import Kernel
@@ -22,6 +22,7 @@ from .contest import KERNELS, Operands, alphabetical, compiled, different, explo
 from .drawings import line_chart
 from .markdown import table
 from .partial import Partial, write_rows
+from .publishing import publish, results_option
 from .records import Taken
 from .states import States
 
@@ -33,7 +34,6 @@ MOST_BYTES, ENTRY = 240e6, 12
 """No operand of the growing inputs takes more, at 8 bytes a value and 4 a coordinate; making one takes several times as much."""
 MOST, SECONDS = 6, 0.5
 """Programs of one frontier that are built, one of every cost at least; seconds for every point."""
-RESULTS = Path("results")
 
 
 @frozen
@@ -141,32 +141,24 @@ def plot(points: Sequence[Point]) -> str:
     return line_chart(lines, "dimension", "speedup")
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description="Measure what results/payoff.md shows; goes on where it was interrupted.")
-    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help=f"only these of {', '.join(KERNELS)} (default: all)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the files")
-    given = parser.parse_args()
-    if unknown := [name for name in given.kernels if name not in KERNELS]:
-        parser.error(f"unknown kernel {unknown[0]!r}: there are {', '.join(KERNELS)}")
-    measure(given.kernels, given.results)
-
-
-def measure(kernels: Sequence[str], results: Path = RESULTS) -> None:
-    """Measure kernels (all if none are named) and write the results; those that an interrupted run measured are taken over."""
+@click.command()
+@click.argument("kernels", nargs=-1, type=click.Choice(list(KERNELS)))
+@results_option
+def main(kernels: Sequence[str], results: Path) -> None:
+    """Measure KERNELS, all if none are named, and write results/payoff.md; goes on where it was interrupted."""
     kept = Partial(results / "payoff.partial.csv", Point)
     for kernel in kernels or KERNELS:
         if all(point.kernel != kernel for point in kept.rows):
             kept.add(measured(kernel))
-            print(f"{kernel} is measured", file=sys.stderr)
+            click.echo(f"{kernel} is measured", err=True)
     _write(kept.rows, results)
     kept.done()
 
 
 def _write(points: Sequence[Point], results: Path) -> None:
     write_rows(results / "payoff.csv", points)
-    (results / "payoff.md").write_text(page(points))
-    (results / "payoff.svg").write_text(plot(points))
+    publish(results / "payoff.md", page(points))
+    publish(results / "payoff.svg", plot(points))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ Schedules that become the same code, since formats say what protocols said, are 
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import click
 
 from ...compiler.frozen import frozen
 from ...compiler.schedule.schedule import Schedule
@@ -19,11 +19,11 @@ from ..exploration import Exploration
 from .contest import compiled, different, explored, inputs, least_times, runs_of, work
 from .markdown import table
 from .partial import Partial, write_rows
+from .publishing import publish, results_option
 from .records import Taken
 from .states import States
 
 COMMAND = "python -m sparsetune.tuner.reports.pruning"
-RESULTS = Path("results")
 NOISE = 1.1  # a schedule this much slower than the fastest is as fast, on a shared machine
 SPACES = (("SpMV2", "pigeon", 700), ("SpGEMM", "pigeon", 400), ("SpGEMM2", "pigeon-taco", 300))
 """Kernel, preset, and the dimension of its square inputs."""
@@ -132,23 +132,18 @@ Patterns: {"; ".join(f"{name} `random:{text}`" for name, text in PATTERNS.items(
 """
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description="Measure what results/pruning.md shows; goes on where it was interrupted.")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the files")
-    measure(parser.parse_args().results)
-
-
-def measure(results: Path = RESULTS) -> None:
-    """Measure all spaces and write the results; what an interrupted run measured is taken over."""
+@click.command()
+@results_option
+def main(results: Path) -> None:
+    """Measure all spaces and write results/pruning.md; goes on where it was interrupted."""
     kept = Partial(results / "pruning.partial.csv", Finding)
     for kernel, preset, dimension in SPACES:
         done = {one.pattern for one in kept.rows if one.kernel == kernel}
         for finding in measured(kernel, preset, dimension, [name for name in PATTERNS if name not in done]):
             kept.add([finding])
-            print(f"{kernel}, {finding.pattern} is measured", file=sys.stderr)
+            click.echo(f"{kernel}, {finding.pattern} is measured", err=True)
     write_rows(results / "pruning.csv", kept.rows)
-    (results / "pruning.md").write_text(page(kept.rows))
+    publish(results / "pruning.md", page(kept.rows))
     kept.done()
 
 

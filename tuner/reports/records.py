@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import time
 from collections.abc import Iterable
 from dataclasses import astuple, field, fields
@@ -12,6 +13,7 @@ from ...compiler.frozen import frozen
 from ...compiler.native.machine import this_machine
 from ..environment import commit
 from ..measure.finals import Comparison
+from .publishing import publish
 from .race import Series
 
 
@@ -172,7 +174,8 @@ def read_records(path: Path) -> list[dict[str, str]]:
 
 def write_records(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(list(header))
-        writer.writerows(rows)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(list(header))
+    writer.writerows(rows)
+    publish(path, text.getvalue())

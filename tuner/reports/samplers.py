@@ -24,6 +24,7 @@ from ..truth.foreign import PREFIX, STRATEGIES, foreign_search, version
 from ..truth.replay import replay
 from ..truth.table import TruthTable, read_table
 from .markdown import table
+from .publishing import publish, results_option
 
 TRIALS = 60
 CLOSE = {10: 1.20, TRIALS: 1.05}
@@ -114,7 +115,7 @@ def _by_table(name: str, measured: TruthTable, found: Sequence[Curves]) -> list[
 @click.option("--seeds", default=20, show_default=True)
 @click.option("--sampler", "samplers", multiple=True, type=click.Choice(list(SAMPLERS)), help="only these")
 @click.option("--kernel-tuner", "foreign", is_flag=True, help="Kernel Tuner's strategies instead, for results/samplers-kernel-tuner.md")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the page")
+@results_option
 def main(tables: Path, seeds: int, samplers: tuple[str, ...], foreign: bool, results: Path) -> None:
     """Replay searches in all truth tables of a folder, and write results/samplers.md. A minute a table and sampler."""
     paths, names, place, told = sorted(tables.glob("*.json")), samplers or tuple(SAMPLERS), "samplers.md", ()
@@ -129,7 +130,7 @@ def main(tables: Path, seeds: int, samplers: tuple[str, ...], foreign: bool, res
         asked = [pool.submit(curves, path, name, seeds) for path in paths for name in names]
         found = [one.result() for one in asked]
     shown = page(found, {path.stem: read_table(path) for path in paths}, seeds, *told)
-    (results / place).write_text(shown, encoding="utf-8")
+    publish(results / place, shown)
     click.echo(shown)
 
 

@@ -11,6 +11,7 @@ import click
 
 from ...compiler.errors import DataError
 from ...compiler.frozen import frozen
+from .publishing import publish, results_option
 from .race import Pace
 from .records import Races, Row, read_chosen
 from .rule_cases import RULE_CASES
@@ -52,7 +53,7 @@ class Plan:
 @click.option("--kernel", "kernels", multiple=True, type=click.Choice([*RULE_CASES, *KERNELS]), help="only these kernels")
 @click.option("--input", "inputs", multiple=True, help="only these inputs")
 @click.option("--hand", type=click.Path(path_type=Path, file_okay=False), help="folder with hand-written kernels in kernels.c")
-@click.option("--results", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), help="folder of the files")
+@results_option
 @click.option("--seconds", default=3.0, help="length of a race")
 @click.option("--rule-seconds", default=50.0, help="seconds in which templates of one kernel are tried")
 @click.option("--fresh", is_flag=True, help="measure again what the files have already")
@@ -61,7 +62,6 @@ def main(
     rule_seconds: float, fresh: bool,
 ) -> None:  # fmt: skip
     """Measure what results/scheduling.md shows, and write it. What results/scheduling*.csv have already is kept, unless --fresh."""
-    results.mkdir(parents=True, exist_ok=True)
     plan = Plan(results, seconds, rule_seconds, fresh, kernels, inputs, hand)
     makers: dict[str, Callable[[Plan], int]] = {"rules": _rules, "skew": _skew, "spmspv": _spmspv, "hand": _hand}
     try:
@@ -162,10 +162,10 @@ def _write_page(plan: Plan) -> None:
     races = Races.read(plan.file("scheduling.csv"))
     races.add(Races.read(plan.file("performance_hand.csv")).rows.values())
     figures = Figures(races, read_losses(plan.file("scheduling_rules.csv")), read_outside(plan.file("scheduling_peers.csv")))
-    plan.file("scheduling.md").write_text(page(figures), encoding="utf-8")
+    publish(plan.file("scheduling.md"), page(figures))
     chart = imbalance_chart(races)
     if chart:
-        plan.file("scheduling.svg").write_text(chart, encoding="utf-8")
+        publish(plan.file("scheduling.svg"), chart)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, field, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from ...compiler.schedule.schedule import Schedule
 from ..database import fields
 from ..database.gate import SECONDS, read_json
 from ..records import SAMPLE, SAMPLE_LENGTHS, USUAL_SEMIRING, Status
+from ..written import write_whole
 
 TABLE_SCHEMA = 1
 ORIGINS = ("default", "space", "library")
@@ -169,9 +168,7 @@ def write_table(path: Path, table: TruthTable) -> None:
     text = json.dumps(head, indent=1)[:-2] + f',\n "points": [\n{lines}\n ]\n}}\n'
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, suffix=".part", delete=False, encoding="utf-8") as part:
-            part.write(text)
-        os.replace(part.name, path)
+        write_whole(path, text)
     except OSError as error:
         raise DataError(f"cannot write the truth table {path}: {error.strerror or error}") from None
 
