@@ -1,4 +1,4 @@
-"""What decisions are published for: kernels, inputs, types and threads, in an order whose beginning is already a picture of the whole."""
+"""What decisions are published for: kernels, inputs, types and threads, what matters most first; any beginning is a picture of the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ...datasets.catalogue import local_files
-from ...datasets.inputs import load
+from ...datasets.inputs import announced_shape, load
 from ..extents import known_extents, reads
 from ..problem import Problem, make_problem
 from .workloads import KERNELS, KernelCase, operands_of
@@ -74,6 +74,17 @@ CASES: Mapping[str, KernelCase] = {
     )
 }
 
+FIRST = (
+    "SpMV", "SpMM 7", "SpMM 32", "SpMM 128", "SDDMM 16", _SQUARE[0], "MTTKRP 32", "TTV", "TTMc 16x16",
+)  # fmt: skip
+"""The kernels that are measured before the others, ..."""
+
+FIRST_INPUTS = 48
+"""... on so many inputs each, forty at least of which fit, ..."""
+
+FIRST_BYTES = 2_500_000
+"""... whose files are no larger than this: they have up to about a million entries, and many of them are measured in an hour."""
+
 DTYPES = ("float64", "float32")
 THREADS = (2, 1)
 _APART = 5  # inputs between those at which one kernel and the next begin: so that a few rounds see most inputs
@@ -109,12 +120,53 @@ def inputs() -> Mapping[str, Sequence[str]]:
     }
 
 
-def items(found: Mapping[str, Sequence[str]] | None = None) -> list[Item]:
-    """Return all items, rounds over kernels and threads: each round an input further, not every round in float32."""
-    found = found or inputs()
+def first_inputs() -> Mapping[str, Sequence[str]]:
+    """Return the names of the files that kernels are measured on first, by kernel: spread over sizes, square ones where a kernel asks."""
+    files = {name: path for name, path in local_files().items() if path.stat().st_size <= FIRST_BYTES}
+    found = {kind: [name for name in names if name in files] for kind, names in inputs().items()}
+    found["square"] = [name for name in found["matrix"] if len(set(announced_shape(files[name]) or (1, 2))) == 1]
+    kinds = {kernel: "square" if kernel in _SQUARE else _kind(CASES[kernel]) for kernel in FIRST}
+    return {kernel: found[kind][:FIRST_INPUTS] for kernel, kind in kinds.items()}
+
+
+def _kind(case: KernelCase) -> str:
+    return "matrix" if case.sparse == "A" else "tensor"
+
+
+def stages(first: Mapping[str, Sequence[str]] | None = None) -> dict[Item, int]:
+    """Return the items that come before all others, in order, and their stage: in float64 0, in float32 1.
+
+    Args:
+        first: names of inputs by kernel; None: ``first_inputs()``.
+    """
+    first = first_inputs() if first is None else first
+    return {
+        Item(kernel, names[turn], dtype, threads): stage
+        for stage, dtype in enumerate(DTYPES)
+        for turn in range(max(map(len, first.values()), default=0))
+        for kernel, names in first.items() if turn < len(names)
+        for threads in THREADS
+    }  # fmt: skip
+
+
+LAST_STAGE = len(DTYPES)
+"""Of the items that ``stages`` does not name."""
+
+
+def items(found: Mapping[str, Sequence[str]] | None = None, first: Mapping[str, Sequence[str]] | None = None) -> list[Item]:
+    """Return all items: those of ``stages``, then rounds over kernels and threads, each an input further, not every one in float32.
+
+    Args:
+        found: names of inputs by kind; None: ``inputs()``.
+        first: as of ``stages``.
+    """
+    return list(dict.fromkeys([*stages(first), *_in_rounds(found or inputs())]))
+
+
+def _in_rounds(found: Mapping[str, Sequence[str]]) -> list[Item]:
     ordered: list[tuple[tuple[int, int, int, int], Item]] = []
     for number, case in enumerate(CASES.values()):
-        names = found["matrix" if case.sparse == "A" else "tensor"]
+        names = found[_kind(case)]
         for place, name in enumerate(_begun_at(names, _APART * number)):
             for kind, dtype in enumerate(DTYPES):
                 turn = place if kind == 0 else _SELDOM * (place + 1)

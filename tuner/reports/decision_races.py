@@ -65,6 +65,7 @@ class Figure(Taken):
         bytes: of the operands and the result, each once; 0 where it was not counted, as for what is not behind a library.
         flops, loads, iterations: as ``BoundKernel.count`` says; 0 likewise.
         largest_share: of the work of threads, over the mean, as ``parameters.largest_share`` says; 0 where nothing is known, and likewise.
+        trials, tuning: of the tuned one, trials and seconds that its campaign took; 0 where that was not written down.
     """
 
     kernel: str
@@ -89,6 +90,8 @@ class Figure(Taken):
     loads: int = 0
     iterations: int = 0
     largest_share: float = 0.0
+    trials: int = 0
+    tuning: float = 0.0
 
     @property
     def item(self) -> Item:

@@ -2,10 +2,10 @@
 
     python -m sparsetune.tuner.reports.decisions --minutes 60
 
-Some items are tuned (``decision_cases.items`` gives their order: any beginning is a picture of the whole), then the default schedule, the
-static choice, what lookup finds without this input, the tuned schedule and the libraries that are installed run in turn; then the next
-ones. What was measured is kept at once, in ``decisions.csv`` and in a database of schedules: whatever ends a run, the next one goes on with
-what is missing, then with what more is known of by now, then with what was raced by earlier versions, the oldest first.
+Some items are tuned (``decision_cases.items`` gives their order), then the default schedule, the static choice, what lookup finds without
+this input, the tuned schedule and the libraries that are installed run in turn; then the next ones. What was measured is kept at once, in
+``decisions.csv`` and in a database of schedules: whatever ends a run, the next one goes on with what is missing, then with what more is
+known of by now, then with what was raced by earlier versions, the oldest first; rows of these stay, marked, until then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -32,7 +32,7 @@ from ..records import Decision
 from ..session import tune_problem
 from ..settings import Budget, Settings
 from ..shipped import write_shipped
-from .decision_cases import CASES, DTYPES, THREADS, Item, items, problem_of
+from .decision_cases import CASES, DTYPES, LAST_STAGE, THREADS, Item, items, problem_of, stages
 from .decision_races import FAILED, LEFT_OUT, TUNED, Figure, decisions_of, known_beside, raced, without_figures
 from .decisions_page import decisions_page
 from .kernels_page import PLOT, kernels_page, profile_plot
@@ -61,6 +61,7 @@ class Run:
         peers: the libraries.
         wanted: the items, in order.
         tuned: what was decided, by item.
+        spent: trials and seconds of what this run has tuned.
     """
 
     store: Database
@@ -70,6 +71,8 @@ class Run:
     wanted: Sequence[Item]
     workers: Mapping[int, Worker]
     tuned: dict[Item, Decision] = field(default_factory=dict)
+    spent: dict[Item, tuple[int, float]] = field(default_factory=dict)
+    _stages: dict[Item, int] = field(default_factory=stages)
 
     def __post_init__(self) -> None:
         self.tuned = decisions_of(self.store)
@@ -108,10 +111,13 @@ class Run:
             self._attempt(item, self._race)
 
     def _untuned(self) -> list[Item]:
-        """Return what is not tuned yet: what has no rows first, then what has the oldest, from a time when another database was kept."""
+        """Return what is not tuned yet by stages, in each what has no rows first, then what has the oldest, kept with another database."""
         without, dates = self.without, {row.item: row.date for row in self.kept.rows}
         left = [item for item in self.wanted if item not in self.tuned and item not in without]
-        return sorted(left, key=lambda item: dates.get(item, ""))
+        return sorted(left, key=lambda item: (self._stage(item), dates.get(item, "")))
+
+    def _stage(self, item: Item) -> int:
+        return self._stages.get(item, LAST_STAGE)
 
     def _raced(self) -> dict[Item, Figure]:
         """Return the rows of the tuned schedules of what has raced on this machine."""
@@ -119,33 +125,41 @@ class Run:
         return {row.item: row for row in self.kept.rows if row.column == TUNED and row.machine == here}
 
     def _missing(self) -> list[Item]:
-        """Return what is tuned and has not raced on this machine."""
+        """Return what is tuned and has not raced on this machine since."""
         raced, without = self._raced(), self.without
-        return [item for item in self.wanted if item in self.tuned and item not in raced and item not in without]
+        ready = [item for item in self.wanted if item in self.tuned and item not in without]
+        return [item for item in ready if item not in raced or raced[item].date < self.tuned[item].created[:10]]
 
     def _to_race(self) -> Iterator[Item]:
         """Yield what is missing, then what more is known about by now, then what earlier versions have raced, the oldest first."""
-        yield from self._missing()
+        missing = self._missing()
+        yield from missing
         raced = self._raced()
-        ready, again = [item for item in self.wanted if item in raced and item in self.tuned], set[Item]()
+        ready = [item for item in self.wanted if item in raced and item in self.tuned and item not in missing]
+        again = set[Item]()
         for item in ready:
             if known_beside(item, self.tuned) >= MORE_EVIDENCE * max(1, raced[item].known):
                 again.add(item)
                 yield item
         older = [item for item in ready if item not in again and raced[item].commit != commit()]
-        yield from sorted(older, key=lambda item: raced[item].date)
+        yield from sorted(older, key=lambda item: (self._stage(item), raced[item].date))
 
     def _tune(self, item: Item) -> None:
         problem = problem_of(item)
         found = tune_problem(problem, self.store, self.workers[item.threads], self.budget, Settings())
         self.tuned[item] = decisions_of_one(self.store, problem.workload.key, problem.input.key)
+        self.spent[item] = len(found.trials), found.seconds
         left = len(self._untuned())
         told = f"{found.shown_speedup} of {len(found.trials)} trials; {left} of {len(self.wanted)} to tune"
         click.echo(f"tuned {item.text}: {told}", err=True)
 
     def _race(self, item: Item) -> None:
         known = known_beside(item, self.tuned)
-        rows = raced(item, problem_of(item), self.tuned[item], self.store, known, self.peers)
+        trials, seconds = self.spent.get(item, (0, 0.0))
+        rows = [
+            replace(row, trials=trials, tuning=float(f"{seconds:.3g}")) if row.column == TUNED else row
+            for row in raced(item, problem_of(item), self.tuned[item], self.store, known, self.peers)
+        ]
         self.kept.rows = [row for row in self.kept.rows if row.item != item]
         self.kept.add(rows)
         speeds = ", ".join(f"{row.column} {row.speed:.2f}" for row in rows)
@@ -186,9 +200,9 @@ def chosen(kernels: Sequence[str], inputs: Sequence[str], dtypes: Sequence[str],
 @results_option
 @click.option("--db", "database", default=None, help="where schedules are kept (default: decisions.sqlite among the user's data)")
 @click.option("--minutes", type=click.FloatRange(min=0.0), default=None, help="end after about so long (default: when all is measured)")
-@click.option("--share", type=click.FloatRange(0.0, 1.0), default=0.65, show_default=True, help="of the minutes, for tuning")
-@click.option("--trials", default=24, show_default=True, help="of a tuning")
-@click.option("--budget", default=4.0, show_default=True, help="seconds of a tuning")
+@click.option("--share", type=click.FloatRange(0.0, 1.0), default=0.75, show_default=True, help="of the minutes, for tuning")
+@click.option("--trials", default=16, show_default=True, help="of a tuning")
+@click.option("--budget", default=3.0, show_default=True, help="seconds of a tuning")
 @click.option("--kernel", "kernels", multiple=True, type=click.Choice(list(CASES)), help="only these")
 @click.option("--input", "inputs", multiple=True, help="only these")
 @click.option("--dtype", "dtypes", multiple=True, type=click.Choice(DTYPES), help="only these")

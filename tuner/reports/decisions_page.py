@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ...datasets.generate import PREFIX
-from .decision_cases import CASES, LEAST_BYTES, MOST_ELEMENTS, MOST_PRODUCTS, Item
+from .decision_cases import CASES, FIRST, FIRST_BYTES, FIRST_INPUTS, LEAST_BYTES, MOST_ELEMENTS, MOST_PRODUCTS, Item
 from .decision_races import DEFAULT, FAILED, LEFT_OUT, LOOKED_UP, OURS, STATIC, TUNED, Figure
 from .markdown import geometric_mean, table
 from .states import States
@@ -41,10 +41,11 @@ def decisions_page(rows: Sequence[Figure], wanted: Sequence[Item], command: str)
 {len(measured)} of {fitting} items measured: {len({one.kernel for one in measured})} of {len(CASES)} kernels, {_inputs(measured)}.
 {len(without[LEFT_OUT])} items were left out (a kernel asks for another order or a square matrix, values are complex, more than
 {MOST_PRODUCTS:.0e} products or {MOST_ELEMENTS:.0e} elements), {len(without[FAILED])} failed. Inputs are files of {LEAST_BYTES} bytes or
-more and generated ones, in an order that begins with a spread over kernels and sizes.
+more and generated ones. First come {", ".join(FIRST)},
+each on up to {FIRST_INPUTS} files of at most {FIRST_BYTES} bytes, spread over sizes.
 
 *Static* is what the model chooses where nothing was ever measured, *looked up* what lookup finds when all that was measured on this input
-is left out, *tuned* what a campaign of some seconds on this input decided. They ran in turn in one process with the default schedule.
+is left out, *tuned* what a campaign on this input decided{_spent(own)}. They ran in turn in one process with the default schedule.
 Numbers are speeds: the time of the default over theirs, the median of paired rounds with its 95% interval; of the tuned speed: the time
 of the tuned schedule over theirs.
 
@@ -71,6 +72,15 @@ The upper end of the interval is below {LEAST_SPEED}: {_count(confirmed, STATIC)
 
 Schedules stand in `decisions.csv`.
 """
+
+
+def _spent(figures: Sequence[Figure]) -> str:
+    known = [row for row in figures if row.column == TUNED and row.trials]
+    if not known:
+        return ""
+    trials, seconds = sorted(row.trials for row in known), sorted(row.tuning for row in known)
+    middle, length = len(known) // 2, f"{seconds[len(known) // 2]:.1f} s ({seconds[0]:.1f} to {seconds[-1]:.1f})"
+    return f" after {trials[middle]} trials ({trials[0]} to {trials[-1]}) in\n{length} ({len(known)} campaigns have it written down)"
 
 
 def _inputs(measured: Sequence[Item]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -25,6 +26,10 @@ from sparsetune.tuner.settings import Budget
 SMALL = {"matrix": ["random:uniform:60x60:nnz=300", "random:uniform:90x50:nnz=400"], "tensor": ["random:uniform:20x20x20:nnz=300"]}
 
 
+def decided(day: str) -> SimpleNamespace:
+    return SimpleNamespace(created=f"{day}T09:00:00.000+00:00")
+
+
 def figure(column: str, speed: float, kernel: str = "SpMV", **changes) -> Figure:
     usual = Figure(kernel, "cage10", "float64", 2, column, 1e-3 / speed, speed, speed - 0.02, speed + 0.02, speed, speed, speed, "", "", 0,
                    0.5, "", machine="test", date="2026-01-01", commit="abc")  # fmt: skip
@@ -41,7 +46,7 @@ def test_every_beginning_of_the_items_is_a_picture_of_the_whole() -> None:
     assert spread([0, 1, 2, 3, 4, 5]) == [0, 4, 2, 1, 5, 3]
     assert mixed([1, 2, 3], [8, 9], 2) == [1, 2, 8, 3, 9]
     names = {"matrix": [f"m{place}" for place in range(9)], "tensor": ["t0", "t1"]}
-    found = items(names)
+    found = items(names, {})
     matrices = [case for case in CASES.values() if case.sparse == "A"]
     assert len(found) == len(set(found)) == 4 * (9 * len(matrices) + 2 * (len(CASES) - len(matrices)))
     first = found[: 2 * len(CASES)]
@@ -49,6 +54,32 @@ def test_every_beginning_of_the_items_is_a_picture_of_the_whole() -> None:
     assert {item.threads for item in first} == {1, 2}
     assert {item.input for item in first} == {*names["matrix"], *names["tensor"]}
     assert sum(item.dtype == "float32" for item in found[: len(found) // 2]) < len(found) // 5
+
+
+def test_what_matters_most_comes_first_an_input_after_the_other() -> None:
+    names = {"matrix": [f"m{place}" for place in range(9)], "tensor": ["t0", "t1"]}
+    first = {"SpMV": ["m4", "m2"], "TTV": ["t1"]}
+    begun = [("SpMV", "m4", 2), ("SpMV", "m4", 1), ("TTV", "t1", 2), ("TTV", "t1", 1), ("SpMV", "m2", 2), ("SpMV", "m2", 1)]
+    wanted = [Item(kernel, name, dtype, threads) for dtype in ("float64", "float32") for kernel, name, threads in begun]
+    found = items(names, first)
+    assert found[: len(wanted)] == wanted
+    assert set(found) == set(items(names, {}))
+    assert len(found) == len(set(found))
+    assert list(cases.stages(first)) == wanted
+    assert [*cases.stages(first).values()] == [0] * 6 + [1] * 6
+
+
+def test_first_inputs_are_small_files_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_DATA", str(tmp_path))
+    monkeypatch.setattr(cases, "LEAST_BYTES", 0)
+    monkeypatch.setattr(cases, "FIRST_BYTES", 200)
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    for name, rows, entries in (("wide", 2, 1), ("square", 3, 2), ("large", 3, 99)):
+        (tmp_path / f"{name}.mtx").write_text(f"{head}{rows} 3 {entries}\n" + "1 1 1.0\n" * entries)
+    (tmp_path / "cube.tns").write_text("1 1 1 1.0\n")
+    found = cases.first_inputs()
+    assert set(found) == set(cases.FIRST)
+    assert (sorted(found["SpMV"]), found["SpGEMM A*A"], found["TTV"]) == (["square", "wide"], ["square"], ["cube"])
 
 
 @pytest.mark.parametrize(
@@ -92,6 +123,9 @@ def test_pages_count_what_is_measured() -> None:
     assert "| SpMV | float64, 2 | 1 | tuned | 1.25 | 1.25 |" in beside
     assert "| kernel | input | type | threads | default | static | tuned | SciPy | MKL | MKL unsorted | PyData/sparse |" in beside
     assert "](kernels.svg)" in beside
+    assert "what a campaign on this input decided. They" in shown
+    spent = [*ROWS[:3], replace(ROWS[3], trials=12, tuning=2.75)]
+    assert "decided after 12 trials (12 to 12) in\n2.8 s (2.8 to 2.8) (1 campaigns have" in decisions_page(spent, wanted, "command")
     assert "None." in decisions_page([], wanted, "command")
     assert "0 of 4 items" in kernels_page([], wanted, "command")
 
@@ -110,10 +144,12 @@ def test_what_another_machine_has_raced_is_raced_here(tmp_path: Path) -> None:
     kept.rows = [replace(row, machine="another") for row in ROWS]
     with open_database(str(tmp_path / "d.sqlite")) as store:
         run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), [item], {})
-        run.tuned = {item: object()}  # type: ignore[dict-item]  # which is not looked at
+        run.tuned = {item: decided("2026-01-01")}  # type: ignore[dict-item]  # which is hardly looked at
         assert list(run._to_race()) == [item]
         kept.rows = [replace(row, machine=this_machine().model, commit=commit()) for row in ROWS]
         assert list(run._to_race()) == []
+        run.tuned = {item: decided("2999-01-01")}  # type: ignore[dict-item]
+        assert list(run._to_race()) == [item]  # tuned since
 
 
 def test_what_is_missing_is_raced_first_then_the_oldest(tmp_path: Path) -> None:
@@ -124,7 +160,7 @@ def test_what_is_missing_is_raced_first_then_the_oldest(tmp_path: Path) -> None:
     kept.rows[-1] = replace(kept.rows[-1], commit=commit())
     with open_database(str(tmp_path / "d.sqlite")) as store:
         run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), list(named.values()), {})
-        run.tuned = dict.fromkeys(named.values(), object())  # type: ignore[arg-type]  # which are not looked at
+        run.tuned = dict.fromkeys(named.values(), decided("2026-01-01"))  # type: ignore[arg-type]  # which are hardly looked at
         assert [item.input for item in run._to_race()] == ["missing", "older", "old"]
 
 
@@ -135,6 +171,8 @@ def test_what_has_no_rows_is_tuned_first_then_what_has_the_oldest(tmp_path: Path
     with open_database(str(tmp_path / "d.sqlite")) as store:
         run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), wanted, {})
         assert [item.input for item in run._untuned()] == ["new", "newer", "older", "recent"]
+        run._stages = {wanted[3]: 1, wanted[0]: 0}
+        assert [item.input for item in run._untuned()] == ["recent", "newer", "new", "older"]
 
 
 @pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
