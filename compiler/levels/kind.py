@@ -7,7 +7,7 @@ kind can do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -253,6 +253,8 @@ _letters: dict[str, LevelKind] = {}
 
 _OWN, _UNLESS_ENCODED = ("types", "check", "parent"), ("bytes", "pack", "unpack")
 """What every kind says itself, and what it need not say if it is another encoding of one that does."""
+_READING_CRD = ("positions", "sampled", "coordinate")
+"""What reads ``crd`` as it stands in ``LevelKind``, so that a kind without that array says it itself; so does ``search``."""
 
 
 def register(kind: LevelKind) -> LevelKind:
@@ -261,8 +263,7 @@ def register(kind: LevelKind) -> LevelKind:
     Raises:
         FormatError: a name is taken, or the kind does not say what every kind has to.
     """
-    asked = _OWN if kind.plain is not kind else (*_OWN, *_UNLESS_ENCODED)
-    for method in asked:
+    for method in _asked(kind):
         if getattr(type(kind), method) is getattr(LevelKind, method):
             raise FormatError(f"the level kind '{kind}' does not say '{method}'")
     for name in (str(kind), *kind.letters):
@@ -273,6 +274,17 @@ def register(kind: LevelKind) -> LevelKind:
     _known[str(kind)] = kind
     _letters.update(dict.fromkeys(kind.letters, kind))
     return kind
+
+
+def _asked(kind: LevelKind) -> Iterator[str]:
+    """Yield the methods that a kind has to have of its own."""
+    yield from _OWN
+    if kind.plain is kind:
+        yield from _UNLESS_ENCODED
+    if kind.stores_coordinates and "crd" not in kind.types(I64):
+        yield from _READING_CRD
+        if kind.searchable:
+            yield "search"
 
 
 def unregister(kind: LevelKind) -> None:

@@ -140,6 +140,14 @@ def test_a_kind_that_does_not_say_all_is_refused() -> None:
         register(Silent("silent"))
 
 
+@pytest.mark.parametrize("method", ["positions", "sampled", "coordinate", "search"])
+def test_a_kind_without_crd_says_all_that_would_read_it(method: str) -> None:
+    """Otherwise it is found out only deep in the lowering of some expression."""
+    silent = type("Silent", (Runs,), {method: getattr(LevelKind, method), "letters": ""})
+    with pytest.raises(FormatError, match=f"the level kind 'silent' does not say '{method}'"):
+        register(silent("silent"))
+
+
 def test_tensors_in_the_format(runs: LevelKind) -> None:
     dense = matrix()
     stored = st.tensor(dense, "dense, runs")
