@@ -26,6 +26,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import nodes_of
 from ..notation.nodes import Access
 from .context import Context
+from .gaps import zeros_in_gaps
 from .placing import placed
 from .rooms import expected_entries
 from .rows import added_in_rows, written_in_rows
@@ -45,7 +46,11 @@ def framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> 
     for result in results:
         facts = context.facts.get(result.tensor)
         if facts is None or facts.needs_zero:
-            before += _zeros(context, result, steps)
+            begun = zeros_in_gaps(context, result, steps)
+            if begun is None:
+                before += _zeros(context, result, steps)
+            else:
+                steps = begun
     return Steps((*before, *steps, *after))
 
 

@@ -1,0 +1,192 @@
+"""Zeros only where a loop over stored rows leaves gaps.
+
+``for p in B1: i = B1_crd[p]; A(i,:) = ...`` writes the rows that the outermost level of an operand stores. Zeros in all of ``A`` before it
+would move a large result through memory once more, and, where the loop is shared out, leave its lines with other threads than those that
+write them. So the iteration that has a row also clears what lies between it and the next stored one, and its own row where this is added
+to; what lies before the first row and behind the last one is cleared ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+from ..frozen import frozen
+from ..ir.arithmetic import ONE, ZERO, add, compare, load_index, multiply, subtract
+from ..ir.nodes import (
+    I64,
+    ArrayRef,
+    Binary,
+    Const,
+    Declare,
+    Fill,
+    For,
+    If,
+    Load,
+    Parallel,
+    Prefetch,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+)
+from ..ir.rewrite import leaves, nodes_of
+from ..levels.level import Level, LevelArray
+from ..notation.nodes import Access
+from ..views import View
+from ..workspaces.levels import Storage
+from .context import Context
+
+LEAST_BYTES = 64
+"""Of a row, where its size is known: shorter ones are cleared in less time all together than one by one."""
+
+
+@frozen
+class _Rows:
+    """A loop over the stored rows of a result.
+
+    Attributes:
+        loop: goes through the positions of the outermost level of an operand.
+        coordinates: of that level.
+        row: the coordinate in an iteration, which its first statement declares.
+        whole: whether every element of the row is stored before anything is added to it.
+    """
+
+    loop: For
+    coordinates: LevelArray
+    row: Declare
+    whole: bool
+
+
+def zeros_in_gaps(context: Context, result: Access, steps: Sequence[Step]) -> list[Step] | None:
+    """Return steps that set to zero what they do not store of a dense result; None where they do not go through its rows in order."""
+    stored = context.tensors.operand_storage(result)
+    if context.on_gpu or context.shares is not None or isinstance(context.tensors.format_of(result), View) or not _is_wide(stored):
+        return None
+    made = [leaf for step in steps for leaf in leaves(step)]
+    users = [place for place, step in enumerate(made) if _uses(step, stored.values)]
+    rows = _rows(context, made[users[0]], stored) if users else None
+    if rows is None:
+        return None
+    zero, variable = context.semiring.zero(stored.type), context.names.permanent
+    ahead = _around(rows, stored, zero, variable)
+    return [*made[: users[0]], *ahead, _cleared(rows, stored, zero, variable), *made[users[0] + 1 :]]
+
+
+def _is_wide(stored: Storage) -> bool:
+    """Whether the outermost level has rows below it that are worth a look at each: of more than a few bytes."""
+    sizes = [level.extent for level in stored.levels[1:]]
+    known = [int(size.value) for size in sizes if isinstance(size, Const)]
+    return bool(sizes) and (len(known) < len(sizes) or prod(known) * stored.type.bytes >= LEAST_BYTES)
+
+
+def _uses(step: Step, array: str) -> bool:
+    return any(node.array == array for node in nodes_of(step, Load, Store, ArrayRef, Fill, Prefetch))
+
+
+def _rows(context: Context, loop: Step, stored: Storage) -> _Rows | None:
+    """Return the loop over rows that a step is; None if it is none, or uses the result elsewhere than in the row of an iteration."""
+    if not isinstance(loop, For) or not isinstance(loop.tag, Parallel | None):
+        return None
+    body = leaves(loop.body)
+    row = body[0] if body else None
+    level = next((one for one in _roots(context) if _is_through(loop, row, one)), None)
+    if level is None or not isinstance(row, Declare):
+        return None
+    uses = [node for node in nodes_of(loop, Load, Store, ArrayRef, Fill, Prefetch) if node.array == stored.values]
+    if not all(_is_in_row(use, stored, row.variable) for use in uses):
+        return None
+    first = next(step for step in body if _uses(step, stored.values))
+    return _Rows(loop, level.array("crd"), row, _stores_all(first, stored))
+
+
+def _roots(context: Context) -> Iterator[Level]:
+    """Yield the outermost levels of operands whose coordinates stand once each and in order, nothing else between them."""
+    for access in context.tensors.keys:
+        level = context.tensors.operand_storage(access).levels[:1]
+        if level and level[0].unique and level[0].kind.has_segments and level[0].kind.merges and not level[0].kind.relative:
+            yield level[0]
+
+
+def _is_through(loop: For, row: Step | None, level: Level) -> bool:
+    """Whether a loop goes through all positions of an outermost level, and declares the coordinate first."""
+    pos, crd = level.array("pos"), level.array("crd")
+    bounds = load_index(pos.name, ZERO, pos.type), load_index(pos.name, ONE, pos.type)
+    declared = isinstance(row, Declare) and row.value == load_index(crd.name, loop.variable, crd.type)
+    return declared and bounds == (loop.low, loop.high) and loop.step == 1
+
+
+def _is_in_row(use: object, stored: Storage, row: Var) -> bool:
+    """Whether a load or a store, by one thread alone, is of an element of a row."""
+    if not isinstance(use, Load | Store) or (isinstance(use, Store) and (use.atomic or use.carry is not None)):
+        return False
+    return _coordinates(use.index, stored)[:1] == [row]
+
+
+def _coordinates(index: Value, stored: Storage) -> list[Value]:
+    """Return the coordinates of a position, outermost first; nothing where they cannot be told."""
+    inner: list[Value] = []
+    for level in reversed(stored.levels[1:]):
+        match index:
+            case Binary("+", Binary("*", outer, extent), last) if extent == level.extent:
+                inner.append(last)
+                index = outer
+            case _:
+                return []
+    return [index, *reversed(inner)]
+
+
+def _stores_all(step: Step, stored: Storage) -> bool:
+    """Whether a step is a nest of loops that stores every element of a row."""
+    ends: dict[Value, Value] = {}
+    while isinstance(step, For) and step.low == ZERO and step.step == 1 and len(inside := leaves(step.body)) == 1:
+        ends[step.variable] = step.high
+        step = inside[0]
+    if not isinstance(step, Store) or step.op:
+        return False
+    along = _coordinates(step.index, stored)[1:]
+    extents = [level.extent for level in stored.levels[1:]]
+    return len(set(along)) == len(along) == len(ends) and [ends.get(variable) for variable in along] == extents
+
+
+def _width(stored: Storage) -> Value:
+    width: Value = ONE
+    for level in stored.levels[1:]:
+        width = multiply(width, level.extent)
+    return width
+
+
+def _around(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str]) -> list[Step]:
+    """Return what sets to zero the rows before the first stored one and behind the last one; all of them where none is stored."""
+    loop, extent, width = rows.loop, stored.levels[0].extent, _width(stored)
+    first, behind = (Var(name(f"{rows.row.variable.name}_{what}"), I64) for what in ("first", "behind"))
+
+    def coordinate(position: Value) -> Value:
+        return load_index(rows.coordinates.name, position, rows.coordinates.type)
+
+    ends = Steps((SetVar(first, coordinate(loop.low)), SetVar(behind, add(coordinate(subtract(loop.high, ONE)), ONE))))
+    some = compare("<", loop.low, loop.high)
+    bounds = (ZERO, multiply(first, width)), (multiply(behind, width), multiply(extent, width))
+    declared: list[Step] = [Declare(first, extent), Declare(behind, extent), If(some, ends)]
+    if loop.tag is None:
+        return [*declared, *(Fill(stored.values, low, high, zero) for low, high in bounds)]
+    place = Var(name("place"), I64)
+    store = Steps((Store(stored.values, place, zero),))
+    return [*declared, *(For(place, low, high, store, Parallel("static")) for low, high in bounds)]
+
+
+def _cleared(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str]) -> For:
+    """Return the loop in which every iteration sets to zero what lies up to the next stored row."""
+    loop, row, width = rows.loop, rows.row.variable, _width(stored)
+    after, following = Var(name(f"{row.name}_next"), I64), add(loop.variable, ONE)
+    coordinate = load_index(rows.coordinates.name, following, rows.coordinates.type)
+    low = add(row, ONE) if rows.whole else row
+    zeros: Step = Fill(stored.values, multiply(low, width), multiply(after, width), zero)
+    if rows.whole:
+        zeros = If(compare("<", low, after), zeros)  # there seldom is a gap
+    ahead = (Declare(after, add(row, ONE)), If(compare("<", following, loop.high), SetVar(after, coordinate)), zeros)
+    declared, *rest = leaves(loop.body)
+    return replace(loop, body=Steps((declared, *ahead, *rest)))
