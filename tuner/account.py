@@ -1,7 +1,7 @@
-"""What a campaign's decision tells people beside its times: the user's own names, how the space shrank, and the work of a run.
+"""What reports show of a campaign beside its times: the user's own names, the stages of pruning, and the work of a run.
 
 Records are in canonical names, so that equal kernels meet. A report speaks to the person who tuned, so a decision carries, in its
-environment, the names it was asked in. ``Account.of`` reads them back; records of before have none and are shown in canonical names.
+environment, the names it was asked in. ``Account.of`` reads them back; older records have none and are shown in canonical names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .problem import Problem
 from .records import Decision
 
 FIELD = "account"
-"""Where a decision's environment holds it."""
+"""Key of a decision's environment under which the account is stored."""
 
 
 @frozen
@@ -46,7 +46,7 @@ class Account:
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
-        """Return what a decision carries, or what can be said of one without."""
+        """Return the account that a decision carries, or what is known of a decision that carries none."""
         found = decision.environment.get(FIELD)
         if not isinstance(found, Mapping) or not isinstance(found.get("expression"), str):
             return cls(decision.workload.kernel, {}, ())

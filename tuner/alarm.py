@@ -1,4 +1,4 @@
-"""A limit of time on whatever runs in the main thread."""
+"""A time limit for code that runs in the main thread."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from types import FrameType
 from .awake import TICK, Awake
 
 AGAIN = 0.05
-"""Seconds after which an alarm rings again that nobody has heard."""
+"""Seconds after which an alarm rings again if its exception was swallowed."""
 
 
 class TooLong(BaseException):
-    """Something ran past its limit. It may come up anywhere, and nothing that expects failures of its own may take it for one of these."""
+    """The time limit is over. It may be raised anywhere, so it is no ``Exception``, which code that expects failures would catch."""
 
 
 @contextmanager
 def limited(seconds: float | None, message: str) -> Iterator[None]:
-    """Raise ``TooLong`` with a message once so many seconds are over, those not counted in which the process was suspended.
+    """Raise ``TooLong`` with a message after so many seconds, not counting those in which the process was suspended.
 
     Nothing is limited outside of the main thread, where no signal arrives; a call into C is not interrupted, but what follows it is.
     The alarm may ring in a finalizer or a callback of the collector, which drop what is raised in them: it rings again until it is heard.

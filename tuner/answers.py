@@ -2,8 +2,8 @@
 
 Choosing takes a tenth of a second, most of it for importing what chooses. So an answer is kept in a small file, under a digest of all that
 it depends on: the question, the operands' types, shapes and patterns (features of the same sample as ``features.Input.pattern``), the
-state of the database, of what ships, of this package's sources, of the machine, of its compilers and measured constants. Where one of
-them is another the answer is not found. Answers that rest on values are not kept: whether a matrix is symmetric (``is_lasting``).
+state of the database, of what ships, of this package's sources, of the machine, of its compilers and measured constants. If one of
+these changes, the answer is not found. Answers that rest on values are not kept: whether a matrix is symmetric (``is_lasting``).
 
 Little is imported here, since that is the point.
 """
@@ -34,10 +34,10 @@ from .sources import ROOT, stamp
 from .urls import shipped_file
 
 ANSWERS = "SPARSETUNE_ANSWERS"
-"""Environment variable: another folder for answers, or nothing, and then none are kept."""
+"""Environment variable: the folder for answers; if it is empty, none are kept."""
 
 MOST = 4096
-"""Answers that are kept; the oldest half makes room for more."""
+"""Most answers that are kept; beyond that the oldest half is removed."""
 
 _SAMPLE = 4096  # numbers of an index array that are looked at
 _TENSORS = f"{__name__.rpartition('.tuner.')[0]}.compiler.storage.tensor"
@@ -46,11 +46,11 @@ _ENVIRONMENT = ("SPARSETUNE_CC", "SPARSETUNE_THREADS", "PATH")
 
 
 class _Unlike(Exception):
-    """Something among what is asked has no text that tells it from others."""
+    """An argument of the question has no text that identifies it."""
 
 
 def question(expression: Any, operands: Any, options: tuple[Any, ...], evidence: object) -> str | None:
-    """Return a digest of what is asked and of what the answer depends on; None where that cannot be told, or is not kept.
+    """Return a digest of the question and of all that the answer depends on; None if there is no such digest, or answers are not kept.
 
     Args:
         expression, operands: as for ``lookup``.
@@ -117,7 +117,7 @@ def _folder() -> Path | None:
 
 
 def _parts(expression: str, operands: Mapping[Any, Any], options: tuple[Any, ...], evidence: object) -> Iterator[str | bytes]:
-    """Yield what tells a question from others. Raises ``_Unlike``, ``OSError``, ``SparsetuneError``."""
+    """Yield texts that identify a question. Raises ``_Unlike``, ``OSError``, ``SparsetuneError``."""
     yield _surroundings(tuple(os.environ.get(name) for name in _ENVIRONMENT))
     yield repr((evidence, available_cores(), [_state(file) for file in (constants_file(), shipped_file()) if file is not None]))
     yield expression
@@ -129,7 +129,7 @@ def _parts(expression: str, operands: Mapping[Any, Any], options: tuple[Any, ...
 
 @cache
 def _surroundings(environment: tuple[str | None, ...]) -> str:
-    """Return a text of what stays as it is in a process: sources, machine, compilers."""
+    """Return a text of what does not change during a process: sources, machine, compilers."""
     compilers = [compiler.identity for compiler in available_compilers()]
     return repr((stamp(ROOT), stamp(ROOT, _DECIDING, deep=False), np.__version__, this_machine().fingerprint, compilers, environment))
 
@@ -157,7 +157,7 @@ def _plain(value: Any) -> str:
 
 
 def _operand(data: Any) -> Iterator[str | bytes]:
-    """Yield what tells an operand from others, values aside. Raises ``_Unlike`` for what is no array or number of a usual kind."""
+    """Yield texts that identify an operand, without its values. Raises ``_Unlike`` if it is no array or number of a usual kind."""
     kind = type(data)
     if kind is np.ndarray:
         yield f"array {data.shape} {data.dtype.str}"
@@ -177,7 +177,7 @@ def _operand(data: Any) -> Iterator[str | bytes]:
 
 
 def _sampled(arrays: Iterable[NDArray[Any]]) -> Iterator[str | bytes]:
-    """Yield the lengths of arrays and an even sample of each; of what is short, all."""
+    """Yield the length of each array and an even sample of it; short arrays are taken whole."""
     for array in arrays:
         yield f"{array.dtype.str} {array.shape}"
         yield np.ascontiguousarray(array[:: max(1, len(array) // _SAMPLE)]).tobytes()

@@ -1,4 +1,4 @@
-"""``lookup`` as calls ask for it: what was asked before in this process, or in another one, is not looked for again.
+"""``lookup`` with a memory: a question that was asked before, in this process or in another one, is not searched for again.
 
 A warm lookup, the same operands again while the database has not changed, costs microseconds; the first one in a process, where another
 process has asked the same, milliseconds (``answers``). Otherwise ``lookup`` is imported, which finds out. Little is imported here.
@@ -93,11 +93,11 @@ def _finding() -> ModuleType:
 
 
 def evidence(database: str | os.PathLike[str] | None) -> tuple[str, object] | None:
-    """Return what is not equal once the database may hold other records; None where it cannot be told, as nothing of the kind exists."""
+    """Return a value that changes when the records of the database may have changed; None if the database's name is wrong."""
     try:
         url = database_url(database)
         return url, _stamp(url)
-    except SparsetuneError:  # which the search for a schedule raises in its turn
+    except SparsetuneError:  # the search for a schedule raises it again
         return None
 
 

@@ -1,8 +1,8 @@
 """A clock that stands still while this process is suspended: by Ctrl-Z, a signal, or a machine that freezes it.
 
-Clocks of the system go on then, so that limits of time would be over at once when the process goes on. Nothing tells a process that it was
-suspended, so it looks at the clock every ``TICK`` seconds: where far more have passed between two looks than that, and the process did
-not work meanwhile, it was not running.
+The system's clocks go on meanwhile, so that time limits would be over as soon as the process continues. Nothing tells a process that it
+was suspended, so it looks at the clock every ``TICK`` seconds: if far more than that have passed since the last look, and the process has
+not worked meanwhile, it was suspended.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ _LEAST_RUN = 3.0
 """Seconds that the first runs of the default schedule may take whatever the budget."""
 
 _SHARE = 0.4
-"""Of a time budget, that the default schedule may take where another one has given the result that trials are compared with."""
+"""Share of a time budget that the default schedule may take if another schedule has made the reference result."""
 
 
 @frozen
 class StandIn:
-    """What is compared with in place of a default schedule that did not end in time.
+    """The schedule that others are compared with if the default one did not end in time.
 
     Attributes:
         canonical: the schedule, in canonical names; it was measured.
@@ -47,7 +47,7 @@ def begun(trials: Trials, runner: Runner, quickest: str, start: float, allowed: 
     Raises:
         TuningError: nothing ran within the budget.
     """
-    runner.build(DEFAULT)  # takes as long as it takes, as handing over the operands does
+    runner.build(DEFAULT)  # has no time limit, nor has handing over the operands
     begin = time.monotonic()
     last = max(last, begin + _LEAST_RUN)
     try:

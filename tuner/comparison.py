@@ -23,7 +23,7 @@ from .settings import Settings
 OURS = "sparsetune"
 OURS_BY_DEFAULT = "sparsetune default"
 OURS_UNTUNED = "sparsetune static"
-"""With the schedule that the static model chooses: the default one, where it expects no other to be faster."""
+"""Name of our kernel with the schedule that the static model chooses: the default one if it expects no other to be faster."""
 
 
 @frozen

@@ -123,7 +123,7 @@ class _Costs(Passes, Stepping):
         return any(self._is_stored(access) and not innermost.isdisjoint(access.indices) for access in accesses(leaf.value))
 
     def _lanes(self, loop: str) -> float:
-        """Return what vectors gain in a loop: no more than it has iterations."""
+        """Return the gain of vectors in a loop: at most its number of iterations."""
         length = self._graph.constant_extent(loop, self._problem.extents)
         return _VECTOR_LANES if length is None else min(_VECTOR_LANES, max(1.0, float(length)))
 

@@ -23,7 +23,7 @@ from .records import STOPPED, Decision, Status
 from .trials import DEFAULT, Campaign, Trial, Trials
 
 Samples = Mapping[str, Sequence[tuple[float, ...]]]
-"""By schedule: the fastest sample of every round of the finals."""
+"""The fastest sample of every round of the finals, by schedule."""
 
 _BESIDE = 4e-6  # seconds that a run takes beside its kernel: the call from Python
 
@@ -31,10 +31,9 @@ _BESIDE = 4e-6  # seconds that a run takes beside its kernel: the call from Pyth
 def played(
     trials: Trials, runner: Runner, policy: Policy, seconds: float, untuned: str = DEFAULT, stand_in: StandIn | None = None
 ) -> tuple[Verdict, Samples]:
-    """Measure the fastest trials, the default or what stands in for it, and what is used where nothing was tuned in turn, as many as can be
-    in so many seconds.
+    """Measure in turn the fastest trials, the default (or its stand-in) and the schedule used before tuning, as many as there is time for.
 
-    Trials decide where there is no time for that, or the default, which ran before, is lost meanwhile.
+    Without time for that, or if the default fails now, the times of trials decide.
     """
     seconds = min(policy.final_seconds, seconds)
     base = DEFAULT if stand_in is None else stand_in.canonical
@@ -54,7 +53,7 @@ def played(
     best = min((trial for trial in chosen.values() if trial.canonical != base), key=_expected)
 
     def run(schedule: str) -> Burst | None:
-        if beaten and schedule == base:  # timed once is enough of what is hopeless
+        if beaten and schedule == base:  # a hopeless one is timed once
             samples[base] = once[base]
             return Burst(_expected(chosen[base]))
         sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _expected(chosen[schedule]))
@@ -75,7 +74,7 @@ def played(
 
 
 def _finalists(trials: Trials, policy: Policy, untuned: str, base: str) -> dict[str, Trial]:
-    """Return the default, the fastest, and what is used where nothing was tuned: that nothing slower is decided for may hang on it."""
+    """Return the default, the fastest, and the schedule used before tuning, so that tuning never decides for a slower one than that."""
     default, rival = trials[base], trials.measured(untuned)
     found = [default, *trials.fastest(policy.finalists, policy.final_margin)]
     best = min(found, key=_expected)
@@ -93,8 +92,7 @@ def _is_beaten(chosen: Mapping[str, Trial], policy: Policy, base: str) -> bool:
 def _in_time(
     chosen: Mapping[str, Trial], untuned: Trial | None, beaten: bool, policy: Policy, seconds: float, base: str
 ) -> dict[str, Trial]:
-    """Return finalists without the slowest, until there is time for enough rounds; the default and the best stay, and who is as good as
-    chosen already."""
+    """Drop the slowest finalists until there is time for enough rounds. The default, the best and the schedule used before tuning stay."""
     left = dict(chosen)
     best = min(left.values(), key=lambda trial: (trial.canonical == base, _expected(trial)))
     kept = {base, best.canonical, *([] if untuned is None else [untuned.canonical])}
@@ -108,12 +106,12 @@ def _in_time(
 
 
 def _expected(trial: Trial) -> float:
-    """Return what a trial took; for ever where it failed."""
+    """Return the time of a trial; infinity if it failed."""
     return trial.seconds or math.inf
 
 
 def _by_trials(default: Trial, best: Trial, is_eligible: bool) -> Verdict:
-    """Return the verdict by what the trials of the default and of the best took."""
+    """Return the verdict by the trials' times of the default and of the best."""
     assert default.seconds is not None
     assert best.seconds is not None
     found = _compared(default, best)
@@ -144,7 +142,7 @@ def decided(
     campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], verdict: Verdict, samples: Samples, policy: Policy,
     stand_in: StandIn | None = None,
 ) -> Decision:  # fmt: skip
-    """Record the finals and the decision. Of a default schedule that was ended its time until then is recorded, which it takes at least."""
+    """Record the finals and the decision. For a default schedule that was ended, its time until then is recorded, a lower bound."""
     rules = policy.as_dict() | campaign.problem.limits.given
     for schedule, times in verdict.times.items():
         ordered, (low, high) = sorted(times), median_interval_ranks(len(times))

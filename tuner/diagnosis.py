@@ -1,4 +1,4 @@
-"""What of this machine the tuner can use, and what is missing: the checks of ``tune-kernel doctor``."""
+"""What the tuner can use on this machine, and what is missing: the checks of ``tune-kernel doctor``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .environment import load_per_core
 from .measure.limits import machine_limits
 from .peers import installed_peers
 
-_BUSY = "other programs ran meanwhile: not kept, what was measured before stays; repeat it on an idle machine"
+_BUSY = "other programs ran meanwhile, so the earlier measurement is kept instead; repeat this on an idle machine"
 
 
 @frozen
 class Check:
-    """One thing that was looked at.
+    """One check.
 
     Attributes:
         name: what it is.
@@ -48,7 +48,7 @@ class Check:
 
 
 def run_checks(database: str | None) -> list[Check]:
-    """Return all checks, required ones that fail first."""
+    """Return all checks; required ones that fail come first."""
     checks = [check for find in (_compiler, _team, _processor, _memory, _load, _gpu, _mpi, _peers) for check in find()]
     checks += [
         _folder("kernel cache", _kernel_cache, "SPARSETUNE_CACHE"),
@@ -60,7 +60,7 @@ def run_checks(database: str | None) -> list[Check]:
 
 
 def calibrated() -> list[Check]:
-    """Measure what memory and arithmetic give at most with one thread and with all, for reports, and the static model's constants."""
+    """Measure the highest bandwidth and arithmetic of one thread and of all, for reports, and the static model's constants."""
     found = []
     for threads in sorted({1, available_cores()}):
         name = f"limits, {threads} thread{'s' * (threads > 1)}"
@@ -77,7 +77,7 @@ def calibrated() -> list[Check]:
         for what, is_summed in (("prefetch", False), ("prefetch of what is summed", True)):
             near, last, far = constants.prefetched(is_summed)
             shown += f", {what} {near:.2f} from the second level of cache, {last:.2f} from the last, {far:.2f} from memory"
-        shown += f", sums that ask for nothing ahead {constants.stream_hit:.2f}, and far ahead {constants.stream_miss:.2f}"
+        shown += f", sums without prefetches {constants.stream_hit:.2f}, with prefetches far ahead {constants.stream_miss:.2f}"
         found.append(Check("constants", not disturbed, False, shown, _BUSY if disturbed else ""))
     except SparsetuneError as error:
         found.append(Check("constants", False, False, str(error).splitlines()[0]))

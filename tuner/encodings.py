@@ -1,6 +1,6 @@
 """Other encodings of a problem's operands, which take fewer bytes: half of a symmetric matrix, coordinates of two bytes (``narrow``).
 
-Whether an operand can be stored so is known of its data alone.
+Whether an operand can be stored so depends on its values and coordinates, not on its format.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def encoded_formats(problem: Problem) -> Iterator[tuple[Access, Format]]:
 
 
 def encoded_schedules(problem: Problem) -> list[Schedule]:
-    """Return schedules that do nothing but to store an operand in fewer bytes."""
+    """Return schedules that only store an operand in fewer bytes."""
     return [Schedule([d.Convert(operand, str(form))]) for operand, form in encoded_formats(problem)]
 
 

@@ -1,4 +1,4 @@
-"""What a measurement was taken with, in words and numbers that go into its record."""
+"""The environment of a measurement, in words and numbers that go into its record."""
 
 from __future__ import annotations
 

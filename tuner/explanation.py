@@ -1,4 +1,4 @@
-"""An exploration as plain values, perhaps with a user's program judged by it: what ``tune-kernel explain --json`` prints."""
+"""An exploration as plain values, with a verdict on a given program if there is one: what ``tune-kernel explain --json`` prints."""
 
 from __future__ import annotations
 

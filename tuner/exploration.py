@@ -59,12 +59,12 @@ class FrontierSchedule:
 
     @property
     def loop_depth(self) -> int:
-        """How many loops stand inside each other, at most."""
+        """The greatest depth of nested loops."""
         return self.member.layout.nest.depth
 
     @property
     def memory_depth(self) -> int:
-        """How many modes a workspace has, at most; what puts a sparse result in order is no part of the schedule."""
+        """The most modes of a workspace, without workspaces that only put a sparse result in order."""
         return max(map(len, self.member.layout.workspaces.values()), default=0)
 
     @property
@@ -79,7 +79,7 @@ class FrontierSchedule:
 
     @property
     def task_set(self) -> str:
-        """All tasks that no others contain, in set notation, sunk ones included."""
+        """The tasks, sunk ones included, in set notation; tasks contained in others are left out."""
         return self.model.show(self.model.task_set(self.statement))
 
     @property
@@ -89,7 +89,7 @@ class FrontierSchedule:
 
     @property
     def memory(self) -> str:
-        """What the workspaces store at one time, at most, that of a sparse result included, symbolically; without any 0."""
+        """The most elements that workspaces store at one time, symbolically, including one that a sparse result needs; 0 without any."""
         held = self.model.task_set(self.statement, "memory")
         return size_text(held, self.model) if held or self.member.program.workspaces else "0"
 
@@ -158,7 +158,7 @@ class Exploration:
 
     @property
     def _cheapest(self) -> list[FrontierSchedule]:
-        """The first schedule of each cost, of a few."""
+        """The first schedule of each cost, for a few costs."""
         return [FrontierSchedule(one.first, one, self.model, self.space) for one in self.classes[:3]]
 
     @property

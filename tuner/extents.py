@@ -1,4 +1,4 @@
-"""Which extent every index of an expression has, from the shapes of its operands."""
+"""The extent of every index of an expression, from the shapes of its operands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def known_extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]],
     Raises:
         ShapeError: an operand has another number of modes, or two extents of an index disagree; both places are named.
     """
-    found: dict[str, tuple[int, str]] = {}  # extent of an index, and what gave it
+    found: dict[str, tuple[int, str]] = {}  # extent of an index, and where it comes from
     for access in reads(assignment):
         shape = shapes.get(access.tensor)
         if shape is None:

@@ -21,13 +21,13 @@ from ..compiler.storage.tensor import Tensor, level_extent
 from .records import Input
 
 SAMPLE = 4096
-"""Coordinates looked at where a feature or the pattern is sampled."""
+"""Coordinates in the sample for a feature or the pattern."""
 
 EXACT_PARENTS = 2**22
-"""Segments looked at one by one; of more, an even sample is."""
+"""Most segments that are all looked at; of more, an even sample."""
 
 WEIGHTS = {"extent": 1.0, "nnz": 1.0, "fibre": 1.5, "skew": 0.5, "gap": 0.25, "band": 0.25}
-"""How much each kind of feature counts in a distance: lengths of fibres decide most, locality least. ``reports.evidence`` fits them."""
+"""Weight of each kind of feature in a distance: highest for lengths of fibres, lowest for locality. ``reports.evidence`` fits them."""
 
 
 @frozen
@@ -82,7 +82,7 @@ def describe_input(operands: Mapping[str, Tensor], extents: Mapping[str, int], n
 
 
 def distance(left: Input, right: Input) -> float:
-    """Return how far two inputs of one kernel are apart: 0 for the same, 1 where every feature of one kind differs by a factor of two."""
+    """Return the distance of two inputs of one kernel: 0 for the same, 1 if every feature of one kind differs by a factor of two."""
     if left.key == right.key:
         return 0.0
     return math.sqrt(sum(WEIGHTS.get(kind, 1.0) * square for kind, square in differences(left, right).items()))

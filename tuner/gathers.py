@@ -1,4 +1,4 @@
-"""How often what a stored coordinate chooses is not in a cache, estimated from a sample of the pattern.
+"""How often the row that a stored coordinate chooses is not in a cache, estimated from a sample of the pattern.
 
 A row of a dense operand that a coordinate chooses is still in a cache if it was used not long ago: if it is among the distinct rows that
 fill the cache. Stretches of coordinates are looked at in halves: what the second half asks for and neither it nor the first half had
@@ -23,7 +23,7 @@ _TRIES, _ENOUGH = 4, 1.15  # to find as many rows as the cache holds, or not man
 
 
 def scattered_share(tensor: Tensor, level: int, rows: float) -> float:
-    """Return which share of the coordinates of a level choose a row that is neither among the last ones nor behind one of them.
+    """Return the share of a level's coordinates that choose a row which is neither among the last ones nor next to one of them.
 
     Args:
         tensor: stores the coordinates.

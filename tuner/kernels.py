@@ -37,7 +37,7 @@ KEPT = 64  # kernels whose code a process keeps at hand
 
 @frozen
 class Task:
-    """What is compiled, as it travels to the measuring process: texts and numbers.
+    """A kernel to compile, as it is sent to the measuring process: texts and numbers.
 
     ``extents`` are those that plain subscripts or the user tell.
     """
@@ -149,10 +149,10 @@ def compile_problem(problem: Problem, schedule: Schedule) -> Candidate:
 
 
 def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
-    """Return the generated code of a schedule that nobody asked for in particular, for the CPU; None where it is not to be used."""
+    """Return the generated code of a schedule that the tuner, not the user, chose, for the CPU; None if it cannot be used."""
     try:
         found = compile_problem(problem, schedule)
-    except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
+    except Exception:  # not only refusals: a defect of the compiler in one schedule must not reach a user who did not ask for that schedule
         return None
     program = found.compiled.concretized.program
     kept = not problem.limits.binds(workspace_elements(program, problem)) and keeps_values(problem, program)
@@ -160,7 +160,7 @@ def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
 
 
 def default_keeps_bound(problem: Problem) -> bool:
-    """Return whether the default schedule's workspaces keep the memory bound: else it is there to compare with alone."""
+    """Return whether the default schedule's workspaces keep the memory bound; if not, it is only compared with."""
     return not problem.limits.binds(workspace_elements(problem.concretized().program, problem))
 
 

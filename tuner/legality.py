@@ -1,4 +1,4 @@
-"""Whether a schedule that nobody asked for in particular may run on a problem's operands, by rules: no code is generated.
+"""Whether a schedule that the tuner, not the user, chose may run on a problem's operands. Decided by rules, without generating code.
 
 What the rules let through can be lowered: tests/tuner/test_legality.py asks both of candidates of random expressions. Should it ever not
 be so, ``evaluate`` says it in a warning and uses the default schedule.
@@ -35,7 +35,7 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
     """Return whether a schedule can be applied to a problem, gives what the default one gives, and keeps the memory bound."""
     try:
         program = applied(problem, schedule)
-    except Exception:  # beside refusals: a fault of the compiler in one schedule must not reach who asked for none in particular
+    except Exception:  # not only refusals: a defect of the compiler in one schedule must not reach a user who did not ask for that schedule
         return False
     return not problem.limits.binds(workspace_elements(program, problem)) and keeps_values(problem, program)
 

@@ -1,4 +1,4 @@
-"""How much memory schedules may take beside operands and result: a user's bound, and a share of the last-level cache."""
+"""Limits on the memory of workspaces: a user's bound, and a share of the last-level cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Limits:
-    """What workspaces may take.
+    """Limits on the memory of workspaces.
 
     Attributes:
         memory_bound: elements of all workspaces and buffers together, as ``k.costs["memory"]`` counts them; None: no bound.
@@ -36,7 +36,7 @@ class Limits:
 
     @property
     def given(self) -> dict[str, float]:
-        """What a user asked for, by name."""
+        """The limits that a user gave, by name."""
         named = {"memory_bound": self.memory_bound, "cache_share": self.cache_share}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -53,7 +53,7 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-"""What holds where nobody says anything."""
+"""The limits if nobody gives any."""
 
 
 def make_limits(memory_bound: float | None = None, cache_share: float | None = None) -> Limits:

@@ -98,7 +98,7 @@ def look_up(
 
 
 def _rests_on_values(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether a schedule is right for some operands alone: it stores half of what is symmetric, or in two bytes what is narrow."""
+    """Return whether a schedule is right for some operands only: it stores half of a symmetric matrix, or narrow coordinates."""
     conversions = (one for one in schedule.directives if isinstance(one, Convert))
     wanted = [parse_format(one.format, len(problem.formats[one.access.tensor])) for one in conversions]
     return any(one.plain is not one for one in wanted)
@@ -114,7 +114,7 @@ def lookup_in(url: str, problem: Problem) -> Match:
 
 
 class Evidence(Protocol):
-    """Where records are: a database, or part of one."""
+    """A source of records: a database, or part of one."""
 
     def decisions(self, **filters: Any) -> Iterable[Decision]: ...
 
@@ -152,7 +152,7 @@ def lookup_problem(problem: Problem, store: Evidence, shipped: Sequence[Decision
 
 
 def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
-    """Return why a decision for a problem holds no longer; empty where it does.
+    """Return why a decision for a problem is out of date; empty if it is not.
 
     Args:
         problem: on whose machine and input it was made.
@@ -163,7 +163,7 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
         return f"the record of this input is of version {decision.code or 'unknown'}, not of {code_version()}: tune again"
     if problem.target != "cpu" or _is_built_as_then(problem, decision, schedule):
         return ""
-    from .kernels import compile_problem  # which generates code
+    from .kernels import compile_problem  # this generates code
 
     compiler, flags = compile_problem(problem, schedule).built_by
     if (decision.compiler, decision.flags) != (compiler, flags):
@@ -175,8 +175,8 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
 def _unaltered(problem: Problem, decision: Decision) -> Schedule | None:
     """Return the schedule of a decision of this version, compiler and flags for this very input, which ran then and will run now.
 
-    Code need not be generated to know that, which takes most of the time of a first lookup. None where it has to be asked again: limits
-    may forbid what there were none for.
+    No code is generated for that, which would take most of the time of a first lookup. None if the decision must be checked in full, as
+    limits may forbid a schedule that was chosen without limits.
     """
     if decision.code != code_version() or problem.limits.given or not problem.distributes or problem.target != "cpu":
         return None
@@ -190,7 +190,7 @@ def _unaltered(problem: Problem, decision: Decision) -> Schedule | None:
 def _is_built_as_then(problem: Problem, decision: Decision, schedule: Schedule) -> bool:
     """Return whether a schedule is surely compiled by the same program, with the same flags, as when it was decided for.
 
-    Long code has flags of its own, which only generating it tells: a record that has these is asked in full.
+    Long code is compiled with other flags, and only generating it tells whether it is long: a record with these flags is checked in full.
     """
     programs = decision.environment.get("programs")
     known = programs.get(decision.compiler) if isinstance(programs, Mapping) else None
@@ -212,7 +212,7 @@ def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decisio
 
 
 def _searched(decision: Decision) -> dict[str, Any]:
-    """Return the limits of a campaign; what one without any found is used wherever it keeps the limits."""
+    """Return the limits of a campaign; the schedule of a campaign without limits is used wherever it keeps the present ones."""
     return {name: decision.policy[name] for name in ("memory_bound", "cache_share") if name in decision.policy}
 
 
@@ -220,14 +220,14 @@ def usable(problem: Problem, text: str) -> Schedule | None:
     """Return a recorded schedule in the problem's names; None if it is not legal there."""
     try:
         schedule = problem.from_canonical(text)
-    except SparsetuneError:  # written by a version with other directives
+    except SparsetuneError:  # written by a version that had other directives
         return None
     return schedule if is_legal(problem, schedule) else None
 
 
 @frozen
 class _Prospect:
-    """A schedule that could be used, with the log of the speed-up over the default that is expected of it, and how far that may be off."""
+    """A schedule that could be used, with the log of its expected speed-up over the default, and the error that this may have."""
 
     match: Match
     gain: float
@@ -274,7 +274,7 @@ def _doubt(away: float, strange: float) -> float:
 
 
 def _shipped_note(strange: float, decision: Decision) -> str:
-    """Return what is to be said of evidence that ships with the package: where it was tuned, and by which version if by another one."""
+    """Return the note on evidence that ships with the package: where it was tuned, and by which version, if by another one."""
     if not strange:
         return ""
     where = decision.environment.get("processor", "another machine")
@@ -325,7 +325,7 @@ def _without_evidence(problem: Problem) -> _Prospect:
 
 
 def _model_choice(problem: Problem) -> tuple[Choice | None, str]:
-    """Return the model's choice and what is to be said of it.
+    """Return the model's choice and a note on it.
 
     It takes milliseconds, up to about ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
     sizes share one.

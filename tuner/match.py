@@ -11,7 +11,7 @@ MEANING = {
     "model": "nothing similar was tuned; chosen by the static model",
     "default": "nothing similar was tuned, and the static model expects no gain",
 }
-"""What origins say."""
+"""What each origin means."""
 
 
 @frozen
@@ -23,7 +23,7 @@ class Match:
         origin: "exact", "similar", "model" or "default".
         time: seconds that the schedule took on the known input; None where there is none.
         distance: of the known input from this one; None where there is none.
-        note: what was left undone, such as candidates that there was no time for; empty where nothing was.
+        note: what is incomplete, such as candidates for which there was no time; empty if nothing is.
     """
 
     schedule: Schedule

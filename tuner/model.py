@@ -1,4 +1,4 @@
-"""The static model: how long a schedule should take beside others, without running anything.
+"""The static model: estimates how fast schedules are relative to one another, without running them.
 
 It ranks schedules by their ``costs`` for the search, and chooses where nothing was measured; it is not meant to predict seconds.
 """
@@ -34,23 +34,22 @@ LEAST_GAIN = 1.2
 """The model must expect a schedule to be this many times as fast as the default before it is used unmeasured."""
 
 SLIGHT_GAIN = 1.05
-"""The same of a schedule that changes no loop."""
+"""The same for a schedule that changes no loop."""
 
 NEAR = 1.5
 """Candidates up to so many times the cost of the cheapest one are looked at in detail."""
 
 FAR = 5.0
-"""A schedule that is expected to be so many times as fast as the default gives the result that others are compared with."""
+"""A schedule that is expected to be this many times as fast as the default makes the reference result in place of it."""
 
 CHOICE_SECONDS = 0.8
-"""About how long a choice may take, counted in steps: products of many factors have more candidates than anyone would wait for."""
+"""About how many seconds a choice may take, counted in steps: products of many factors have very many candidates."""
 
 _STEP = 5e-4  # seconds that a step of it takes
 
 
 def choice_deadline(seconds: float) -> Deadline:
-    """Return the deadline of a choice that may take about so many seconds, and in the same number of steps wherever it is made: what is
-    chosen does not depend on how busy a machine is."""
+    """Return a deadline of about so many seconds that counts steps, so that the choice does not depend on how busy the machine is."""
     return Deadline(seconds, Steps(_STEP))
 
 

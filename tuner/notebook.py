@@ -1,4 +1,4 @@
-"""What a notebook shows of a tuning result: the outcome, how the search went, its fastest trials; ``result.plot()`` draws more of it."""
+"""How a notebook shows a tuning result: the outcome, the course of the search, the fastest trials; ``result.plot()`` draws more."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _extents(assignment: Assignment, loaded: Mapping[str, Tensor], dims: Mapping
 def _claim_announced(
     assignment: Assignment, files: Mapping[str, str], dims: Mapping[str, int], formats: Mapping[str, str], output_format: str | None
 ) -> None:
-    """See that there is memory for everything together as far as names and heads of files say, before any of them is read."""
+    """Check, before any file is read, that there is memory for all operands, as far as names and file headers tell their sizes."""
     shapes = {name: shape for name, source in files.items() if (shape := announced_shape(source)) is not None}
     if not shapes:
         return
@@ -160,7 +160,7 @@ def _claim(
     output_format: str | None,
     stored: Mapping[str, int],
 ) -> None:
-    """See that there is memory for dense operands, a dense result and what other operands store, all together."""
+    """Check that there is memory for dense operands, a dense result and the stored entries of other operands together."""
     needed = [_access(assignment, name) for name in names]
     if output_format in (None, "dense"):
         needed.append(assignment.target)
@@ -180,7 +180,7 @@ def _random(access: Access, extents: Mapping[str, int], dtype: np.dtype[Any], se
 
 
 def _shape(access: Access, extents: Mapping[str, int]) -> tuple[int, ...]:
-    """Return a shape that all subscripts of an access are inside of; indices of unknown extent count as one value."""
+    """Return a shape within which all subscripts of an access lie; an index of unknown extent counts as one value."""
     return tuple(
         1 + max(0, part.constant + sum(max(0, factor * (extents.get(name, 1) - 1)) for name, factor in part.terms))
         for part in access.subscripts

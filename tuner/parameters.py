@@ -1,4 +1,4 @@
-"""The open places of a template, filled by what the operands are: how iterations are shared out, and what is prefetched.
+"""The open places of a template, filled for the operands at hand: how iterations are shared among threads, and what is prefetched.
 
 The search tries them all. Where nothing is measured they are chosen here, from the pattern and a few constants of the machine: a static
 share where rows are even, chunks of the size that costs least where they are not; prefetches only of what lies outside the caches, since
@@ -73,7 +73,7 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
 
 
 def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, seconds: float) -> tuple[Any, float]:
-    """Return how a parallel loop is shared out in the least time, and how many times an even share that takes."""
+    """Return how to share a parallel loop among threads in the least time, and that time over the time of even shares."""
     loops = chain(candidate.program.statement, ())
     tensor = next((found for _, found in _begun_by(problem, graph.originals(loops[0]))), None) if loops else None
     if problem.threads < 2:
@@ -86,7 +86,7 @@ def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Prove
 
 
 def _in_chunks(problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance) -> Any:
-    """Return how to share out a loop of whose iterations nothing is known: in the usual chunks where it has enough, else evenly."""
+    """Return how to share a loop whose iterations are unknown: in the usual chunks if it has enough iterations, else evenly."""
     shared = (one for one in candidate.template.fill().directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread")
     lengths = [graph.constant_extent(one.index, problem.extents) for one in shared]
     match hole.usual:
@@ -97,7 +97,7 @@ def _in_chunks(problem: Problem, candidate: Candidate, hole: Hole, graph: Proven
 
 
 def _as_given(problem: Problem, candidate: Candidate, graph: Provenance, seconds: float) -> float:
-    """Return how many times an even share of a parallel loop the share takes that a template prescribes."""
+    """Return the time of the sharing that a template prescribes over the time of even shares."""
     directives = candidate.template.fill().directives
     if problem.threads < 2 or _shared_loop(directives) is None:
         return 1.0
@@ -121,7 +121,7 @@ def largest_share(problem: Problem, schedule: Schedule) -> float | None:
 
 
 def _shared_loop(directives: Sequence[d.Directive]) -> d.Parallelize | None:
-    """Return what gives a loop to threads."""
+    """Return the directive that gives a loop to threads."""
     return next((one for one in directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread"), None)
 
 

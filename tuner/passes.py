@@ -1,4 +1,4 @@
-"""What it costs that loops pass over an array again after it has left the near caches: its lines come again from those farther away."""
+"""The cost of loops that pass over an array again after it has left the near caches: its lines come again from farther caches."""
 
 from __future__ import annotations
 

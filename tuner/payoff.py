@@ -1,4 +1,4 @@
-"""After how many calls a schedule that was searched for has paid for what it took to have it."""
+"""After how many calls a tuned schedule has saved the time that conversions, compilation or the search took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be tuned or looked up: an expression with its operands, resolved, checked, and described in canonical names.
+"""A problem to tune or to look up: an expression with its operands, resolved, checked, and described in canonical names.
 
 This module is on the run-time path: numpy, the compiler and the standard library; files are read through ``datasets`` only where
 an operand is a path.
@@ -174,7 +174,7 @@ class Problem:
         return describe_input(operands, {canonical: self.extents[name] for name, canonical in indices}, self.name)
 
     def _edges(self) -> Iterator[str]:
-        """Yield what else decides how compound subscripts are read, if there are any: ``records.Workload.formats``."""
+        """Yield what else determines how compound subscripts are read, if there are any: ``records.Workload.formats``."""
         if self.viewed.ranges is not None:
             names = dict((*self.canonical.indices, *self._made_up))
             yield from edges_text({names[name] for name in self.given}, {names[name] for name in wrapped(self.written, self.boundary)})

@@ -1,4 +1,4 @@
-"""Where a campaign is, shown on standard error: a bar on a terminal or in a notebook, a line now and then elsewhere."""
+"""The progress of a campaign, shown on standard error: as a bar on a terminal or in a notebook, else as a line every few seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CELL_SECONDS = 0.25  # between changes of a notebook's output
 
 @frozen
 class Progress:
-    """Where a campaign is, after each trial.
+    """The progress of a campaign after a trial.
 
     Attributes:
         phase: "preparing", "searching" or "finals".
@@ -57,7 +57,7 @@ def show_seconds(seconds: float | None) -> str:
 
 @contextmanager
 def shown_progress(title: str, speaker: str = "tune-kernel") -> Iterator[Report]:
-    """Yield a function that shows where a campaign is: a bar on a terminal or below a notebook's cell, a line now and then elsewhere."""
+    """Yield a function that shows the progress of a campaign: as a bar on a terminal or below a notebook's cell, else as lines."""
     if in_notebook():
         yield _Cell(title)
         return
@@ -70,9 +70,9 @@ def shown_progress(title: str, speaker: str = "tune-kernel") -> Iterator[Report]
 
 @contextmanager
 def shown_suite_progress(suite: str, seconds: float | None = None) -> Iterator[SuiteReport]:
-    """Yield a function from an item, its number and their count to a function that shows where the item's campaign is.
+    """Yield a function from an item, its number and the number of items to a function that shows the progress of the item's campaign.
 
-    What is left is told by the items so far, and before there are any by the seconds that each may take.
+    The time left is estimated from the items so far; before the first has ended, from the seconds that each may take.
     """
     begun = time.monotonic()
 
@@ -99,7 +99,7 @@ def shown_suite_progress(suite: str, seconds: float | None = None) -> Iterator[S
 
 
 def _show_long(seconds: float) -> str:
-    """Return seconds, minutes or hours, whichever suits."""
+    """Return a time in seconds, minutes or hours, whichever unit suits."""
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 

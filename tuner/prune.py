@@ -57,7 +57,7 @@ class Stage(Generic[Item]):
 
 
 def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[Item], list[dict[str, Any]]]:
-    """Return what all stages keep, and {"stage", "kept", "seconds"} for each, with "stopped" where the time was over."""
+    """Return the candidates that all stages keep, and {"stage", "kept", "seconds"} for each stage, with "stopped" if its time was over."""
     report = []
     for stage in stages:
         start = time.perf_counter()
@@ -74,22 +74,22 @@ SWITCHES = ("memory", "asymptotic", "loop depth")
 """Stages that can be left out, as the filters of ``compiler.space.selection.RULES`` can."""
 
 PRUNING_SECONDS = 60.0
-"""Processor time that pruning may take where nobody set a limit; products of many factors would take for ever."""
+"""Seconds of processor time that pruning may take without a given limit; products of many factors would take for ever."""
 
 FRONTIER_SECONDS = 2.0
-"""Processor time that the asymptotic frontier may take."""
+"""Seconds of processor time that the asymptotic frontier may take."""
 
 COUNTING_SECONDS = 2.0
-"""Processor time that counting the stages of the whole space may take."""
+"""Seconds of processor time that counting the stages of the whole space may take."""
 
 DRAWING_SECONDS = 0.5
-"""Processor time that drawing loop nests may take."""
+"""Seconds of processor time that drawing loop nests may take."""
 
 DRAWN_NESTS = 32
-"""Loop nests that are drawn where there are more of them."""
+"""Loop nests that are drawn from a space that has more."""
 
 _DRAWING_SHARE = 0.2
-"""Of the time for pruning, that one draw beyond what was listed may take."""
+"""Share of the time for pruning that one draw from the whole space may take."""
 
 DRAWN_TILES = 16
 """Transformations of loops that are drawn."""
@@ -148,8 +148,8 @@ def surviving_space(
 
 
 def _by_race(items: list[Candidate]) -> list[Candidate]:
-    """Return a candidate for each way to keep writes of threads apart where that is open: one may take many times as long as the other, so
-    that what was measured of one must not keep the search from the other."""
+    """Return a candidate for each open choice of how to keep writes of threads apart. These may differ many times in speed, so that
+    a slow measurement of one must not keep the search from another."""
     found: list[Candidate] = []
     for item in items:
         parts = item.template.parts
@@ -183,7 +183,7 @@ def counted_stages(problem: Problem, also: Collection[str] = ()) -> list[dict[st
 
 
 def _nests(problem: Problem, rules: Collection[str], deadline: Deadline, seed: int) -> dict[str, list[Schedule]]:
-    """Return loop nests of the structural space by the filter that keeps them.
+    """Return loop nests of the structural space, by the filter that keeps them.
 
     None are found where that takes long, since large products have too many programs; functions have no asymptotic cost.
     """
@@ -267,8 +267,8 @@ def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
 def _worth_a_trial(ranked: list[Ranked]) -> list[Candidate]:
     """Return the candidates in their order, without those that the model expects to take far longer than the cheapest.
 
-    A schedule of the library may fit an expression and be absurd for the data, such as threads that start anew for every row. What was
-    drawn comes behind what rules keep unless it is expected to be clearly faster.
+    A schedule of the library may fit an expression and be absurd for the data, for example start threads for every row. Drawn schedules
+    come after those of rules unless they are expected to be clearly faster.
     """
     cheapest = min((item.cost for item in ranked), default=0.0)
 

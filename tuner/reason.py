@@ -1,4 +1,4 @@
-"""Why a schedule should win: one sentence from the terms of the cost models, beside the default schedule."""
+"""Why a schedule is faster than the default: one sentence from the terms of the cost models."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ def reason(problem: Problem, winner: Schedule, speedup: float | None) -> str:
     if expected is not None:
         measured = "which was not measured" if speedup is None else f"{speedup:.2f} times was measured"
         parts.append(f"the static model expected {expected:.2f} times the default's speed, {measured}")
-    return "; ".join(parts) or "it differs in what the cost models do not see, such as the compiler's flags"
+    return "; ".join(parts) or "it differs from the default in what the cost models do not see, such as the compiler's flags"
 
 
 def _costs(problem: Problem, winner: Schedule) -> Iterator[str]:
     ours, theirs = operations(problem, winner), operations(problem, Schedule())
     if ours and theirs and not 1 / _WORTH_SAYING < ours / theirs < _WORTH_SAYING:
-        yield f"it does {ours / theirs:.2g} times the operations of the default ({ours:.3g} for {theirs:.3g})"
+        yield f"it does {ours / theirs:.2g} times the operations of the default ({ours:.3g} instead of {theirs:.3g})"
 
 
 def _means(problem: Problem, winner: Schedule) -> Iterator[str]:
-    """Yield what directives are for, each once."""
+    """Yield the purposes of the directives, each once."""
     text = str(winner)
     said = {
         "runs on " + (f"{problem.threads} threads" if problem.threads > 1 else "one thread"): ("cpu_thread",),
         "computes in vectors": ("cpu_vector",),
         "keeps a part of the product in a workspace": ("precompute(", "loopfuse("),
-        "cuts what is stored into equal shares": ("pos(",),
+        "splits the stored entries into equal shares": ("pos(",),
         "works tile by tile": ("split(", "split_up("),
-        "fetches ahead what it will need": ("prefetch(",),
-        "goes through the loops in another order": ("reorder(",),
-        "stores an operand anew first": ("convert(",),
-        "meets operands in another way": ("merge(", "protocol("),
+        "prefetches what it will need": ("prefetch(",),
+        "reorders the loops": ("reorder(",),
+        "converts an operand first": ("convert(",),
+        "merges operands in another way": ("merge(", "protocol("),
         "unrolls": ("unroll(",),
         "calls a library for the dense part": ("call(",),
     }

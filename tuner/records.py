@@ -2,8 +2,8 @@
 
 A *workload* is what a schedule is good for, an *input* on which it was run, a *measurement* one schedule run on one input,
 a *decision* the outcome of one tuning campaign. Records are only ever added. Every text in them is canonical
-(``compiler.notation.canonical``): names of operands and indices do not matter. What of them is believed is checked in
-``database.gate``. This module is on the run-time path and imports the standard library alone.
+(``compiler.notation.canonical``): names of operands and indices do not matter. ``database.gate`` checks which of them
+are believed. This module is on the run-time path and imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from ..compiler.frozen import frozen
 
 SCHEMA_VERSION = 3
-"""Of tables and of JSON lines; a newer one is refused, older ones are read."""
+"""Version of the tables and of the JSON lines; newer ones are refused, older ones are read."""
 
 SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load", "lacked", "worked", "threads")
 """The figures of a sample: seconds a run, seconds of the whole sample, its company (``measure.company``), processor time a run, and how
@@ -33,7 +33,7 @@ SEPARATOR = " | "
 """Between the formats of a workload, and between its dtypes."""
 
 USUAL_SEMIRING = "+,*"
-"""What records of before there was a choice computed in."""
+"""The semiring of records that are older than the choice of semirings."""
 
 
 class Status(StrEnum):
@@ -53,7 +53,7 @@ def semiring_text(pair: tuple[str, str]) -> str:
 
 
 def edges_text(given: Collection[str], wrapped: Collection[str]) -> tuple[str, ...]:
-    """Return what stands behind the formats of a workload with compound subscripts, if anything: ``i0 given, i1 wrap``.
+    """Return the text that follows the formats of a workload with compound subscripts, empty if there is none: ``i0 given, i1 wrap``.
 
     Args:
         given: canonical indices whose extents the user tells, so that subscripts may lead out of operands.
@@ -64,7 +64,7 @@ def edges_text(given: Collection[str], wrapped: Collection[str]) -> tuple[str, .
 
 
 def formats_and_edges(formats: str, tensors: int) -> tuple[list[str], frozenset[str], dict[str, str]]:
-    """Return what a workload's formats say of so many tensors: the formats, the indices that are given, and the boundary by index."""
+    """Parse the formats of a workload with so many tensors: return the formats, the given indices, and the boundary by index."""
     parts = formats.split(SEPARATOR)
     words = [word.split(" ") for part in parts[tensors:] for word in part.split(", ")]
     return (
@@ -86,7 +86,7 @@ def now() -> str:
 
 
 STOPPED = "default_stopped_after"
-"""Part of the environment of a decision: seconds after which the default schedule was ended, where it did not run to its end."""
+"""Key of a decision's environment: seconds after which the default schedule was ended, if it did not run to its end."""
 
 
 @frozen
@@ -231,7 +231,7 @@ class Decision:
 
     @property
     def default_stopped(self) -> bool:
-        """Whether the default schedule was ended before it had run once, so that all that is known is how long it takes at least."""
+        """Whether the default schedule was ended before it had run once, so that only a lower bound of its time is known."""
         return STOPPED in self.environment
 
     @property
@@ -255,7 +255,7 @@ def _kind(record: Record) -> str:
 
 
 def _as_before(workload: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a workload as schemas without semirings had them, if it has the usual one: digests stay what they were."""
+    """Return the parts of a workload, without the semiring if it is the usual one, so that digests stay as they were before semirings."""
     return {name: value for name, value in workload.items() if (name, value) != ("semiring", USUAL_SEMIRING)}
 
 
@@ -263,7 +263,7 @@ _SINCE_SCHEMA_2 = ("low", "high", "disturbed", "origin", "parameters", "compiler
 
 
 def _key(record: Record) -> str:
-    """Return the digest of a record: of one that schema 1 could hold the one that it had there, so that it is never added twice."""
+    """Return the digest of a record. A record that schema 1 could hold has the digest of schema 1, so that it is never added twice."""
     fields: dict[str, Any] = asdict(record)
     fields["workload"] = _as_before(fields["workload"])
     if isinstance(record, Decision) and not record.policy:

@@ -1,4 +1,4 @@
-"""Whether a processor foresees where rows end, from the lengths of rows that follow one another."""
+"""Whether a processor predicts the branches at the ends of rows, from the lengths of successive rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..compiler.storage.tensor import Tensor
 from .features import remembered
 
 REMEMBERED = 2**13
-"""Rows of which a processor remembers from call to call how long each is."""
+"""Most rows whose lengths a processor's branch prediction remembers from call to call."""
 
 FEW = 2**9
 """Rows, of which a call takes about as long as to look for a schedule."""

@@ -1,5 +1,5 @@
-"""The space that ``tune`` searches: the whole space of an expression, narrowed to what means something on this machine and for these
-operands. What rules list is where the search begins (``prune``); beyond that it draws from here.
+"""The space that ``tune`` searches: the whole space of an expression, narrowed to what is meaningful on this machine and for these
+operands. The search begins with the templates that rules list (``prune``); beyond these it draws from here.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from .limits import workspace_elements
 from .problem import Problem
 
 WATCHED_SECONDS = 20.0
-"""Processor time that a space may take at one question; large products have more groupings than anyone would wait for."""
+"""Seconds of processor time for one question to a space; large products have too many groupings to count."""
 
 DRAW_SECONDS = 1.0
-"""Processor time that one draw may take."""
+"""Seconds of processor time for one draw."""
 
 _TRIES = 24  # draws for each schedule that is wanted: of these some are refused, known, or hopeless
 _NEAR = 0.8  # how often a neighbour is drawn
@@ -47,16 +47,16 @@ _COMPARED = 8  # of the best, whose code what is drawn must not be
 _UNLIKELY = 2.0  # times what the model expects of the best so far: the rest is not tried
 
 _LEAST = 1024
-"""Of the ends of ranges, so that small operands have no fewer choices than rules take."""
+"""Least upper end of ranges of numbers, so that small operands have no fewer choices than rules take."""
 
 _MOST_COPIES = 32
-"""Of a loop's body, in a kernel for GPUs."""
+"""Most copies of a loop's body in a kernel for GPUs."""
 
 LEVELS = {"cpu": 1, "cuda": 3}
-"""How often a loop may be cut, as the papers' schedules do: on GPUs into pieces for blocks, warps and threads, and what one thread does."""
+"""Most divisions of one loop, as in the papers' schedules: on GPUs into blocks, warps, threads and the work of one thread."""
 
 _PER_THREAD = 16
-"""Shares of the work a thread, at most."""
+"""Most shares of work for each thread."""
 
 
 def _numbers(problem: Problem, options: Options) -> Options:
@@ -144,18 +144,18 @@ def whole_space(problem: Problem, watch: Deadline | None = None, also: Collectio
 
 
 class Renewed(Deadline):
-    """A deadline that begins anew with every question."""
+    """A deadline that starts again with every question."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
         self._seconds = seconds
 
     def begin(self) -> None:
-        """Give the next question its time."""
+        """Start the time of the next question."""
         self._end, self._found_over = time.thread_time() + self._seconds, False
 
     def forever(self) -> None:
-        """Let the next question take as long as it takes."""
+        """Remove the time limit of the next question."""
         self._end, self._found_over = math.inf, False
 
 
@@ -226,7 +226,7 @@ class Beyond:
         return self._sources[text]
 
     def _cost(self, program: Program) -> float:
-        """Return what the model expects of a program; what has no room for its workspaces is never worth it."""
+        """Return the cost that the model expects of a program; infinity if there is no room for its workspaces."""
         problem = self._problem
         held = workspace_elements(program, problem) * problem.dtype.itemsize * problem.threads
         if held > problem.limits.room(problem.nbytes):
@@ -239,7 +239,7 @@ class Beyond:
 
 
 class Searched:
-    """What a campaign searched, as a space: what the filters leave of the whole space, and what was tried besides.
+    """The space that a campaign searched: the whole space under the filters, and the schedules tried outside of it.
 
     Args:
         problem: what was tuned.
@@ -270,7 +270,7 @@ class Searched:
 
     @cached_property
     def _besides(self) -> tuple[Schedule, ...]:
-        """What was tried and is not in the space: what the user gave, and what rules list that the filters drop."""
+        """Schedules that were tried and are not in the space: those that the user gave, and those of rules that the filters drop."""
         self._watch.forever()
         return tuple(one for one in self._tried if one not in self._space)
 
@@ -286,7 +286,7 @@ class Searched:
 
     @cached_property
     def stages(self) -> list[dict[str, Any]]:
-        """How many are left after each stage; what was tried besides is added last."""
+        """How many schedules are left after each stage; those tried outside of the space are added last."""
         start = time.perf_counter()
         return [*self._stages, {"stage": "parameters", "kept": self.count(), "seconds": time.perf_counter() - start}]
 
@@ -298,7 +298,7 @@ class Searched:
         return len(self._besides) + self._counted[0]
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Yield what was tried besides, then every schedule of the whole space that the language takes."""
+        """Yield the schedules tried outside of the space, then every schedule of the space that the language accepts."""
         yield from self._besides
         self._watch.forever()
         yield from self._space

@@ -12,7 +12,7 @@ MOST_SEED = 2**32 - 1
 """The largest seed that every generator of random numbers takes."""
 
 EXPLORE_SECONDS = 60.0
-"""After which an exploration gives up unless it is told otherwise: schedule spaces grow exponentially with operands and indices."""
+"""Default time limit of an exploration: schedule spaces grow exponentially with operands and indices."""
 
 
 @frozen(kw_only=True)

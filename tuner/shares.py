@@ -9,11 +9,11 @@ from ..compiler.storage.tensor import Tensor, level_extent
 from .features import remembered
 
 USUAL_CHUNK = 64
-"""Iterations of the first level that a thread takes at once, usually."""
+"""Usual size of a chunk: iterations of the first level that a thread takes at once."""
 
 _MOST_CHUNKS = 2**14
 ITERATION = 2.0
-"""What an iteration costs beside its entries, in entries."""
+"""Cost of an iteration apart from its entries, in entries."""
 
 
 def static_excess(tensor: Tensor, threads: int) -> float:

@@ -1,8 +1,8 @@
 """The schedules that ship with the package, ``results/schedules.jsonl``: what won on the machines of the published measurements.
 
 They are tried early in a search. Lookup takes them where this machine knows nothing similar, if they are of a machine of the same kind:
-what is fastest on one machine need not be on another. They are never taken for what was tuned here, and those of an older version of the
-code stay of use, as what is worth trying. ``tune-kernel db export results/schedules.jsonl --as shipped`` makes the file.
+what is fastest on one machine need not be on another. They never count as tuned on this machine; those of an older version of the
+code are still worth trying. ``tune-kernel db export results/schedules.jsonl --as shipped`` makes the file.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .records import STOPPED, Decision, Workload, to_json
 from .urls import shipped_file
 
 MOST_BYTES = 1_000_000
-"""Of the file."""
+"""Most bytes of the file."""
 
 _TOLD = ("processor", "system", "vector_bytes", "caches", "cores", STOPPED)
-"""What lookup and readers ask of the machine that a decision was made on."""
+"""The facts about the machine of a decision that lookup and readers need."""
 
 
 def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[Decision, ...]:
@@ -49,7 +49,7 @@ def _read(file: Path, workload: Workload) -> tuple[Decision, ...]:
 
 
 def write_shipped(decisions: Iterable[Decision], stream: IO[str]) -> int:
-    """Write what is worth shipping, those that gain most first, up to ``MOST_BYTES``; return how many."""
+    """Write the decisions worth shipping, those of the largest gain first, up to ``MOST_BYTES``; return how many."""
     count = size = 0
     for decision in sorted(to_ship(decisions), key=lambda one: (-one.speedup_low, one.key)):
         line = json.dumps(to_json(decision)) + "\n"
@@ -62,7 +62,7 @@ def write_shipped(decisions: Iterable[Decision], stream: IO[str]) -> int:
 
 
 def to_ship(decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield what is worth shipping: the latest decision for every input of a workload, if finals are sure, and what lookup asks of it."""
+    """Yield the decisions worth shipping: the latest for every input of a workload whose finals are sure, with the facts lookup needs."""
     latest = {(decision.workload.key, decision.input.key): decision for decision in decisions}
     for decision in latest.values():
         if decision.workload.target == "cpu" and (not decision.schedule or decision.speedup_low > 1):

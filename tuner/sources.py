@@ -1,4 +1,4 @@
-"""What tells one state of this package's files from another."""
+"""A digest of the state of this package's files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock of an exploration: what every stage kept and how long it took, and when to end, for all presets of ``explore``."""
+"""The clock of an exploration: how many schedules every stage kept, how long it took, and when to end, for all presets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _PartOver(Exception):
 
 
 class Clock:
-    """Notes what every stage keeps and how long it took, and ends an exploration that takes too long."""
+    """Records what every stage keeps and its time, and ends an exploration that takes too long."""
 
     def __init__(self, stages: list[dict[str, Any]], limit: float | None) -> None:
         if limit is not None and not (isinstance(limit, Real) and limit > 0):
@@ -49,22 +49,22 @@ class Clock:
 
     @contextmanager
     def part(self, share: float) -> Iterator[None]:
-        """Leave what is inside once a share of the time is over, counted from the beginning."""
+        """Leave the block once a share of the time is over, counted from the beginning of the exploration."""
         self._part = self._begin + share * (self._end - self._begin)
         with suppress(_PartOver):
             yield
         self._part = math.inf
 
     def stop(self) -> None:
-        """Let what is listed later take its time."""
+        """Remove the time limit from what is listed later."""
         self._end = math.inf
 
     def report(self, known: str) -> None:
-        """Remember what the stage in progress knows so far."""
+        """Remember the progress of the present stage."""
         self._known = known
 
     def note(self, stage: str, kept: int, **more: int | str) -> None:
-        """Add a stage that has ended, with what it kept and what more is said of it."""
+        """Add a stage that has ended, with the number that it kept and further facts."""
         now = perf_counter()
         self.stages.append({"stage": stage, "kept": kept, "seconds": now - self._last, **more})
         self._known = None

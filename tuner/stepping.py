@@ -1,4 +1,4 @@
-"""What it costs to find what stored operands hold: where a subsection of one begins and ends, and what several that meet have in common."""
+"""The cost of searching stored operands: for where a subsection begins and ends, and for what several operands have in common."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stepping(Iterations):
         return _SUBSECTION + _HALVING * math.log2(max(1.0, min(row, extent / max(1, window))))
 
     def _meetings(self) -> float:
-        """Return what it costs to step through operands that meet in loops: all that they store, whatever they have in common."""
+        """Return the cost of stepping through operands that meet in loops: through all their entries, however few they have in common."""
         total = 0.0
         for address, node in everywhere(self._program.statement):
             stored = {access for access in node.reads if access.is_plain and self._is_stored(access)}

@@ -43,12 +43,12 @@ class Item:
 
 @frozen
 class Outcome:
-    """What became of an item.
+    """The outcome of an item.
 
     Attributes:
         result: None where it failed or was skipped.
         message: why.
-        skipped: whether its input is not here and cannot be had, as without a network, so that nothing was tried.
+        skipped: whether nothing was tried, because its input is not on this machine and cannot be fetched.
     """
 
     item: Item
@@ -91,9 +91,9 @@ def tune_suite(
     helpers: Callable[[Item, Policy], Helpers] | None = None,
     last: Run | None = None,
 ) -> Iterator[Outcome]:
-    """Tune item by item; whatever becomes of one does not stop the others.
+    """Tune item by item; an item that fails does not stop the others.
 
-    The result of an outcome holds its operands: who keeps many keeps what they need of them.
+    The result of an outcome holds its operands; callers that keep many outcomes should keep only what they need.
 
     Args:
         budget: of each item.
@@ -116,13 +116,13 @@ def tune_suite(
         except DatabaseError:
             raise
         except TooLong as error:
-            worker.stop()  # it may be in the middle of an answer; it starts again when it is asked next
+            worker.stop()  # it may be in the middle of an answer; it starts again with the next request
             yield Outcome(item, None, first_line(error))
         except NetworkError as error:
             yield Outcome(item, None, first_line(error), skipped=True)
         except (SparsetuneError, MemoryError) as error:
             yield Outcome(item, None, first_line(error))
-        except Exception as error:  # a defect of ours; hours of other items are not to be lost by it
+        except Exception as error:  # a defect of ours must not lose hours of other items
             worker.stop()
             yield Outcome(item, None, f"a defect of sparsetune, please report it: {type(error).__name__}: {first_line(error)}")
 
@@ -178,7 +178,7 @@ class _Workers:
 
 
 class _Inputs:
-    """The input that was loaded last, and why others could not be: a server that does not answer is not asked for every kernel."""
+    """The input that was loaded last, and the errors of others, so that a server that does not answer is not asked for every kernel."""
 
     def __enter__(self) -> _Inputs:
         self._last: tuple[str, Tensor] | None = None

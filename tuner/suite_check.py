@@ -1,4 +1,4 @@
-"""What can be said of a suite before any input is loaded: expressions, operands, formats and names that mean something."""
+"""Checks of a suite before any input is loaded: its expressions, operands, formats and names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 PROBES = ("bound call", "call", "pack csr", "pack csf")
-"""What nights may measure beside kernels: what Python adds to a call, and packing."""
+"""What nights may measure besides kernels: the overhead of a call in Python, and packing."""
 
 
 def check_suite(suite: Suite, where: str) -> None:
@@ -63,7 +63,7 @@ def _check_kernel(kernel: SuiteKernel, where: str) -> None:
 
 
 def _said(read: Callable[[], Found], where: str, key: str) -> Found:
-    """Return what a key says. Raises ``DataError``: it says nothing; the message names the key."""
+    """Return what ``read`` makes of a key's value. Raises ``DataError``, whose message names the key, if the value means nothing."""
     try:
         return read()
     except SparsetuneError as error:

@@ -1,4 +1,4 @@
-"""When a suite's last run was begun: what ``suite --resume`` counts as done already, and what a run without it measures anew."""
+"""When a suite's last run began: ``suite --resume`` counts as done what ended since then, and a run without it measures all anew."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Run:
     """A run of a suite.
 
     Attributes:
-        begun: the moment from which on what is measured belongs to it; the empty text, before which nothing was, where that is not known.
+        begun: the moment since which measurements belong to it; empty if that is not known, and then all belong to it.
         trials, seconds: what each item was given; None: no limit, or not known.
     """
 
@@ -28,7 +28,7 @@ class Run:
     seconds: float | None = None
 
     def gave(self, budget: Budget) -> bool:
-        """Whether an item that ended in this run had all that a budget gives."""
+        """Whether an item that ended in this run had at least the trials and seconds of a budget."""
         if self.trials is None or self.seconds is None or budget.seconds is None:
             return False  # then an item ends with its trials, which are counted
         return budget.trials <= self.trials and budget.seconds <= self.seconds

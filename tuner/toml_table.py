@@ -1,4 +1,4 @@
-"""TOML tables that are read key by key, so that every mistake in a file ends in one line that names it."""
+"""TOML tables that are read key by key, so that every mistake in a file gives one line that names it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING = object()
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return what a file says.
+    """Return the tables of a file.
 
     Raises:
         DataError: it cannot be read, or is not TOML.

@@ -23,7 +23,7 @@ DEFAULT = ""
 """The text of the default schedule."""
 
 _MOST_MESSAGE = 2000
-"""Letters of what is recorded of a failure."""
+"""Most letters of a failure's message that are recorded."""
 
 
 @frozen
@@ -68,7 +68,7 @@ class Trial:
 
 
 class Campaign:
-    """What a campaign writes into the database, and what earlier runs of it have written.
+    """The records of a campaign: those it writes, and those that earlier runs of it have written.
 
     It is the same campaign as long as workload, input, seed, compilers, code, policy and limits are the same; running it again goes on
     where it was. ``since`` is the moment before which nothing counts: what was begun earlier is left alone and another one begun.
@@ -221,7 +221,7 @@ class Trials:
         return runner.build_together([self._campaign.user_text(schedule) for schedule in schedules], self._by_source)
 
     def question(self, schedule: str) -> Question:
-        """Return what there is to find out about a candidate."""
+        """Return the request that measures a candidate."""
         best = self.best
         rival = None if best is None else Rival(best.schedule, _seconds(best))
         return Question(self._campaign.user_text(schedule), tuple(self._by_source), rival)

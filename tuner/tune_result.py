@@ -1,4 +1,4 @@
-"""What ``st.tune`` returns: the best schedule, how sure that is, and everything that was measured."""
+"""The result of ``st.tune``: the best schedule, how sure that is, and all measurements."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TuneResult:
 
     @property
     def speedup(self) -> float | None:
-        """Of the best schedule over the default one; None where this one's time is not known."""
+        """Time of the default schedule over that of the best; None if the former is not known."""
         return None if self.default_time is None else self.default_time / self.best_time
 
     @property
@@ -67,12 +67,12 @@ class TuneResult:
 
     @cached_property
     def stages(self) -> list[dict[str, Any]]:
-        """How many schedules there are in the whole space, stage by stage, as far as they are soon counted; then ``pruned``."""
+        """How many schedules the whole space has, stage by stage, as far as counting is quick; then ``pruned``."""
         return [*counted_stages(self.problem, self.also), *self.pruned]
 
     @cached_property
     def space(self) -> Searched:
-        """What was searched: ``count()``, ``iter``, ``sample(n, seed)``, ``in``; whatever was tried besides is in it too."""
+        """The space that was searched, with all schedules that were tried: ``count()``, ``iter``, ``sample(n, seed)``, ``in``."""
         tried = [Schedule(trial.schedule) for trial in self.measured]
         return Searched(self.problem, self.also, tried, self.stages)
 

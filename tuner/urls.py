@@ -1,4 +1,4 @@
-"""Where schedules are kept: paths and URLs, and what tells that a file has other records than before.
+"""Paths and URLs of schedule databases, and how to tell that a file's records have changed.
 
 Nothing is opened here, and little imported: every call asks for this.
 """
@@ -13,7 +13,7 @@ from ..compiler.errors import DatabaseError
 from ..compiler.native.folders import user_folder
 
 SHIPPED = "SPARSETUNE_SHIPPED"
-"""Environment variable: another file in place of the package's own, or nothing, and then nothing counts but what was tuned."""
+"""Environment variable: a file in place of the schedules that ship with the package; if it is empty, none ship."""
 
 _SHIPPED_FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
 
@@ -26,7 +26,7 @@ def default_url() -> str:
 
 
 def _set_to(name: str) -> str | None:
-    """Return a variable of the environment; every plain call asks for some that are seldom set, of which ``get`` takes twice as long."""
+    """Return a variable of the environment. Every call asks for some that are seldom set, for which ``get`` takes twice as long."""
     return os.environ[name] if name in os.environ else None  # noqa: SIM401
 
 
@@ -64,7 +64,7 @@ def database_url(url: str | os.PathLike[str] | None) -> str:
 
 
 def shipped_file() -> Path | None:
-    """Return the file of the schedules that ship with the package; None where they are not to count."""
+    """Return the file of the schedules that ship with the package; None if they are switched off."""
     chosen = os.environ.get(SHIPPED)
     if chosen is None:
         return _SHIPPED_FILE

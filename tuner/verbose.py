@@ -1,4 +1,4 @@
-"""What is said of decisions where ``SPARSETUNE_VERBOSE`` is 1: a line each, on standard error."""
+"""Lines on standard error, one for each decision, if ``SPARSETUNE_VERBOSE`` is 1."""
 
 from __future__ import annotations
 

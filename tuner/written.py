@@ -12,7 +12,7 @@ from ..compiler.native.trust import make_private
 
 
 def write_whole(place: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Write a file into a folder that there is: whatever happens, it is the one that was there before, or the new one.
+    """Write a file into an existing folder. Whatever happens, the file is afterwards the old one or the new one, each whole.
 
     Args:
         content: text is written as UTF-8, its line ends as they are.
