@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from functools import partial
+from inspect import get_annotations
 from operator import attrgetter
 from threading import Lock
 from types import MethodType
@@ -45,7 +46,7 @@ def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
     with _thawed:  # a class with frozen bases has to be frozen, and ``dataclass`` would write methods that it inherits from these
         for base in bases:
             base.__dataclass_params__.frozen = False
-        whole = dataclass(init=False, eq=False, repr=False, kw_only=kw_only)(made)
+        whole = _with_fields(made, kw_only)
         for one in (whole, *bases):
             one.__dataclass_params__.frozen = True
     methods: dict[str, Any] = {"__init__": _Initializer(whole)}
@@ -58,6 +59,20 @@ def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
     for name, method in methods.items():
         if own.get(name) is None:  # a class that says how it is compared has None for its hash
             setattr(whole, name, method)
+    return whole
+
+
+def _with_fields(made: type[Any], kw_only: bool) -> type[Any]:
+    """Return a class with its fields found. Types that are written as text are kept from ``dataclass`` meanwhile, which looks into each
+    three times for what is no plain field."""
+    told = get_annotations(made)
+    plain = {name: object for name, kind in told.items() if isinstance(kind, str) and "ClassVar" not in kind and "KW_ONLY" not in kind}
+    made.__annotations__ = told | plain
+    whole = dataclass(init=False, eq=False, repr=False, kw_only=kw_only)(made)
+    made.__annotations__ = told
+    for name, entry in whole.__dataclass_fields__.items():
+        if name in plain:
+            entry.type = told[name]
     return whole
 
 

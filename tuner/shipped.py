@@ -41,10 +41,11 @@ def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[De
 
 @cache
 def _read(file: Path, workload: Workload) -> tuple[Decision, ...]:
-    """Return the decisions in a file for a workload, its machine aside, and its threads where these are 0."""
+    """Return the decisions in a file for a workload, its machine aside, and its threads where these are 0; whether a schedule is legal is
+    asked of those alone that are used."""
     threads = {"threads": workload.threads} if workload.threads else {}
     like = {"expression": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target, **threads}
-    found = (record for record in read_json_lines(file, like=like) if isinstance(record, Decision))
+    found = (record for record in read_json_lines(file, like=like, judged=False) if isinstance(record, Decision))
     return tuple(record for record in found if record.workload.semiring == workload.semiring)
 
 

@@ -6,9 +6,10 @@ import re
 
 from .functions import FUNCTIONS
 
-_BEHIND = re.compile(r"\b([A-Za-z][A-Za-z0-9]*)_\{?([A-Za-z]+)\}?(?![A-Za-z0-9_(\[])")
-_APPLIED = re.compile(rf"\b({'|'.join(name for name in FUNCTIONS if name.isalpha())})[ \t]+([A-Za-z_]\w*\([^()]*\))")
-_SUMMED = re.compile(r"\bsum_\{?([A-Za-z]+)\}?[ \t]+(.+)")
+# not compiled here: few texts are wrong
+_BEHIND = r"\b([A-Za-z][A-Za-z0-9]*)_\{?([A-Za-z]+)\}?(?![A-Za-z0-9_(\[])"
+_APPLIED = rf"\b({'|'.join(name for name in FUNCTIONS if name.isalpha())})[ \t]+([A-Za-z_]\w*\([^()]*\))"
+_SUMMED = r"\bsum_\{?([A-Za-z]+)\}?[ \t]+(.+)"
 _FORM = "y(i) = A(i,j) * x(j)"
 _ELSEWHERE = {
     "@": f"products name their indices: {_FORM}",
@@ -22,9 +23,9 @@ _ELSEWHERE = {
 
 def rewritten(text: str) -> str:
     """Return a text with letters behind an underscore as subscripts, sums and functions around what follows, and signs between tensors."""
-    summed = _SUMMED.sub(lambda found: f"sum({','.join(found[1])}, {found[2]})", text)
-    spelled = _BEHIND.sub(lambda found: f"{found[1]}({','.join(found[2])})", summed)
-    spelled = _APPLIED.sub(r"\1(\2)", spelled)
+    summed = re.sub(_SUMMED, lambda found: f"sum({','.join(found[1])}, {found[2]})", text)
+    spelled = re.sub(_BEHIND, lambda found: f"{found[1]}({','.join(found[2])})", summed)
+    spelled = re.sub(_APPLIED, r"\1(\2)", spelled)
     return re.sub(r"(?<=[\])\w])[ \t]+(?=[A-Za-z_(])", " * ", re.sub(r"(?<=\d)(?=[A-Za-z_]\w*[(\[])", " * ", spelled))
 
 
@@ -36,5 +37,5 @@ def advice(character: str) -> str:
 
 def indexed_name(name: str) -> str | None:
     """Return the access that a name such as ``A_ij`` stands for, ``A(i,j)``; None where it is just a name."""
-    found = _BEHIND.fullmatch(name)
+    found = re.fullmatch(_BEHIND, name)
     return f"{found[1]}({','.join(found[2])})" if found else None

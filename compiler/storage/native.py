@@ -61,8 +61,8 @@ def library(*names: str) -> tuple[Any, Any] | None:
 
 def _part(name: str, declarations: str) -> Any:
     """Return the object of one C file, which defines those of the declared functions whose definition begins a line of it."""
-    text = (CSRC / f"{name}.c").read_text()
-    defined = tuple(found for found in declared(declarations) if re.search(rf"^\w.*\b{found}\(", text, re.MULTILINE))
+    called = set(re.findall(r"(\w+)\(", "\n".join(re.findall(r"^\w.*", (CSRC / f"{name}.c").read_text(), re.MULTILINE))))
+    defined = tuple(found for found in declared(declarations) if found in called)
     loaded = load_source("", declarations, flags=_flags(), files=(f"{name}.c",), symbols=defined)
     team.join_team(loaded)
     return loaded

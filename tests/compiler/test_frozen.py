@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from sparsetune.compiler.frozen import FEW, frozen
@@ -43,6 +43,25 @@ class Plain(Named):
 class Settings:
     deep: bool
     most: int = 3
+
+
+@frozen
+class Counted:
+    made: ClassVar[int] = 0
+    x: int
+    _: KW_ONLY
+    label: str = "a"
+
+
+def test_types_are_told_as_they_are_written_and_what_is_no_field_is_none() -> None:
+    assert [(entry.name, entry.type) for entry in fields(Counted)] == [("x", "int"), ("label", "str")]
+    assert Counted.__annotations__ == {"made": "ClassVar[int]", "x": "int", "_": "KW_ONLY", "label": "str"}
+    assert {entry.name: entry.type for entry in fields(Named)} == {
+        "x": "int", "y": "int", "names": "list[str]", "name": "str", "length": "int",
+    }  # fmt: skip
+    assert (Counted(3), Counted.made) == (Counted(3, label="a"), 0)
+    with pytest.raises(TypeError):
+        Counted(3, "a")  # type: ignore[misc]
 
 
 def test_fields_defaults_and_factories() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import OrderedDict
@@ -20,11 +21,11 @@ from sparsetune.tuner import environment, kernels, urls
 from sparsetune.tuner import lookup as module
 from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.asking import choose, lookup
-from sparsetune.tuner.database import open_database
+from sparsetune.tuner.database import legality, open_database
 from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, lookup_problem
 from sparsetune.tuner.model import Choice
 from sparsetune.tuner.problem import Problem, make_problem
-from sparsetune.tuner.records import Decision, Measurement, Status
+from sparsetune.tuner.records import Decision, Measurement, Status, to_json
 from tuner_samples import of_this_version
 
 EXPRESSION = "y(i) = A(i,j) * x(j)"
@@ -265,6 +266,20 @@ def test_what_ships_is_never_exact(database: Path, shipped: Path, code: str) -> 
     match = look(database)
     assert (match.origin, str(match.schedule), match.distance) == ("similar", "parallelize(i, cpu_thread, no_races)", 0.0)
     assert match.note == f"tuned on {here['processor']}{' by version ' + code if code else ''}, as published with the package"
+
+
+def test_what_ships_is_judged_where_it_is_used(database: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judging all of it would take longer than the rest of a first lookup."""
+    here, own = environment.describe_environment({}), problem()
+    broken = decided(own, "reorder(i1, i0, i9)", environment=here)
+    far = decided(problem(3000), PARALLEL, environment=here)
+    shipped.write_text("".join(json.dumps(to_json(one)) + "\n" for one in (broken, far)))
+    judged: list[str] = []
+    monkeypatch.setattr(legality, "apply_schedule", lambda program, schedule, *_: judged.append(str(schedule)))
+    match = look(database)
+    assert match.schedule == Schedule()
+    assert judged == []
+    assert len(shipping.shipped_decisions(own.workload)) == 2
 
 
 def test_nothing_ships_where_that_is_asked_for(database: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,8 +129,12 @@ def read_json(text: object) -> Any:
         raise DatabaseError("not JSON that can be read: it is nested too deeply") from None
 
 
-def from_json(line: object) -> Record:
+def from_json(line: object, judged: bool = True) -> Record:
     """Return the record that a JSON object holds.
+
+    Args:
+        line: the object.
+        judged: whether a schedule that ran has to be legal; else whoever uses it asks, since that takes long.
 
     Raises:
         DatabaseError: the object is no record, one of a newer version, or one of its fields has no meaning.
@@ -149,7 +153,7 @@ def from_json(line: object) -> Record:
         record = Decision(**fields.read_fields(rest, Decision, _DECISION))
     else:
         raise DatabaseError(f"a record of kind {fields.shown(kind)}: kinds are measurement and decision")
-    if fault := _whole_fault(record):
+    if fault := _whole_fault(record, judged):
         raise DatabaseError(fault)
     return record
 
@@ -167,7 +171,7 @@ def _nested(line: dict[str, Any], version: int) -> dict[str, Any]:
     return {**rest, "workload": workload}
 
 
-def _whole_fault(record: Record) -> str | None:
+def _whole_fault(record: Record, judged: bool) -> str | None:
     """Return what is wrong with a record whose fields are right by themselves."""
     workload, entry = record.workload, record.input
     if fault := kernel_fault(workload, tuple(name for name, _ in entry.extents)):
@@ -175,10 +179,9 @@ def _whole_fault(record: Record) -> str | None:
     if isinstance(record, Decision):
         if record.speedup_low > record.speedup_high:
             return f"speedup_low {record.speedup_low:g} is larger than speedup_high {record.speedup_high:g}"
-        return schedule_fault(workload, entry.extents, record.schedule)
+        return schedule_fault(workload, entry.extents, record.schedule, judged)
     if (record.seconds is None) == (record.status is Status.OK):
         return f"seconds is {record.seconds}, but status is {record.status}"
     if record.low is not None and record.high is not None and record.low > record.high:
         return f"low {record.low:g} is larger than high {record.high:g}"
-    ran = record.status is Status.OK
-    return schedule_fault(workload, entry.extents, record.schedule, ran)
+    return schedule_fault(workload, entry.extents, record.schedule, judged and record.status is Status.OK)

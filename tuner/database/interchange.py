@@ -67,21 +67,24 @@ def write_csv(records: Iterable[Record], stream: IO[str]) -> int:
     return count
 
 
-def read_json_lines(path: Path, tell: Callable[[str], None] = warn, like: Mapping[str, object] | None = None) -> Iterator[Record]:
+def read_json_lines(
+    path: Path, tell: Callable[[str], None] = warn, like: Mapping[str, object] | None = None, judged: bool = True
+) -> Iterator[Record]:
     """Yield the records of a file; what is none, such as a last line torn by a crash, is told of in a line that names it.
 
     Args:
         path: of the file.
         tell: takes a line for people.
         like: what records are to say of some fields; others are passed over, which is far quicker than asking whether they are sound.
+        judged: as of ``from_json``.
 
     Raises:
         DatabaseError: the file cannot be read.
     """
-    return told(_read_lines(path, like or {}), tell)
+    return told(_read_lines(path, like or {}, judged), tell)
 
 
-def _read_lines(path: Path, like: Mapping[str, object]) -> Iterator[Record | str]:
+def _read_lines(path: Path, like: Mapping[str, object], judged: bool) -> Iterator[Record | str]:
     """Yield the record of every line of a file that says something of some fields, or why it is none."""
     wanted = [json.dumps(value).encode() for value in like.values() if isinstance(value, str)]
     for number, line in enumerate(_lines(path), 1):
@@ -89,7 +92,7 @@ def _read_lines(path: Path, like: Mapping[str, object]) -> Iterator[Record | str
             try:
                 found = read_json(line.decode("utf-8", "surrogateescape"))
                 if not isinstance(found, Mapping) or all(found.get(name) == value for name, value in like.items()):
-                    yield from_json(found)
+                    yield from_json(found, judged)
             except DatabaseError as error:
                 yield f"{path}, line {number}: {error}"
 

@@ -50,24 +50,24 @@ def kernel_fault(workload: Workload, indices: tuple[str, ...]) -> str | None:
     return None
 
 
-def schedule_fault(workload: Workload, extents: tuple[tuple[str, int], ...], schedule: str, ran: bool = True) -> str | None:
-    """Return why a schedule has no meaning, or, if it is said to have run, is not legal for a kernel that has one; None if all is well."""
+def schedule_fault(workload: Workload, extents: tuple[tuple[str, int], ...], schedule: str, legal: bool) -> str | None:
+    """Return why a schedule has no meaning, or, where it has to be legal, is not for a kernel that has a meaning; None if all is well."""
     kernel = workload.kernel, workload.formats, workload.semiring
     found = _understood(*kernel)
     assert isinstance(found, _Kernel)
     constants = constant_extents(found.assignment, found.formats, dict(extents))
-    return _schedule_fault(kernel, tuple(sorted(constants.items())), schedule, ran)
+    return _schedule_fault(kernel, tuple(sorted(constants.items())), schedule, legal)
 
 
 @lru_cache(_SCHEDULES)
-def _schedule_fault(kernel: tuple[str, str, str], constants: tuple[tuple[str, int], ...], schedule: str, ran: bool) -> str | None:
+def _schedule_fault(kernel: tuple[str, str, str], constants: tuple[tuple[str, int], ...], schedule: str, legal: bool) -> str | None:
     found = _understood(*kernel)
     assert isinstance(found, _Kernel)
     try:
         directives = Schedule(schedule)
         if len(directives) > MOST_DIRECTIVES:
             return f"schedule has {len(directives)} directives, more than {MOST_DIRECTIVES}"
-        if ran:
+        if legal:
             apply_schedule(found.default.program, directives, found.default.formats, dict(constants))
     except SparsetuneError as error:
         return f"schedule: {_first_line(error)}"

@@ -18,7 +18,7 @@ from sparsetune.compiler.native import cache, trial_load
 from sparsetune.compiler.native.cache import cached_object
 from sparsetune.compiler.native.library import CSRC, load_source
 from sparsetune.compiler.native.supervised import run_program
-from sparsetune.compiler.native.toolchain import find_compiler
+from sparsetune.compiler.native.toolchain import default_flags, find_compiler
 
 pytestmark = pytest.mark.cc
 NUMBERS = itertools.count(int(time.time() * 1000) % 10**9)
@@ -195,11 +195,27 @@ def test_key_has_the_generator(folder: Path, tmp_path: Path, monkeypatch: pytest
     assert made(source) != first
 
 
+def test_key_of_what_ships_has_its_sources_alone(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+
+    def helper(answer: int) -> Path:
+        (shipped / "one.c").write_text(f"int st_one(void) {{ return {answer}; }}\n")
+        cache._sources.cache_clear()
+        return cached_object("", find_compiler(), default_flags(), shipped, 60.0, ("one.c",), ("st_one",))
+
+    first = helper(1)
+    monkeypatch.setattr(cache, "_generator", lambda include: "another")
+    assert helper(1) == first
+    assert helper(2) != first
+
+
 def test_generators_differ_by_their_sources(tmp_path: Path) -> None:
     (tmp_path / "one.h").write_text("1")
     first = cache._generator.__wrapped__(tmp_path)
     assert first == cache._generator.__wrapped__(tmp_path)
     (tmp_path / "one.h").write_text("2")
+    cache._sources.cache_clear()
     assert first != cache._generator.__wrapped__(tmp_path)
     sources = [path for place in cache._GENERATOR for path in (Path(cache.__file__).parents[1] / place).glob("*.py")]
     assert {"c.py", "kernel.py", "compile.py"} <= {path.name for path in sources}
