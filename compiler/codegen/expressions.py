@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..ir.intrinsics import INTRINSICS
+from ..ir.intrinsics import INTRINSICS, OF_HALVES
 from ..ir.nodes import (
     F32,
     I32,
@@ -153,6 +153,8 @@ class ExpressionPrinter:
             return self._lane_call(f"sums_{self.type_name(arguments[0].type)}", [self.text(argument) for argument in arguments], kind)
         if function in ("sum_lanes", "product_lanes", "min_lanes", "max_lanes"):
             return self._elementwise(function.removesuffix("_lanes"), arguments)
+        if function in OF_HALVES:
+            return self._lane_call(f"halves_{function.removesuffix('_halves')}", [self.text(arguments[0])], arguments[0].type)
         if function == SHARE_NUMBER:
             return "st_share"
         if function == SHARE_BEGIN:

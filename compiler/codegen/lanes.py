@@ -15,7 +15,8 @@ def vector_definitions(used: Iterable[Type], functions: Iterable[tuple[str, Type
     """Return the typedefs and functions for the vectors that a file uses, each preceded by what it needs."""
     wanted = _closure(functions)
     masked = {lane_mask(kind) for function, kind in wanted if function.startswith(("min", "max", "keep"))}
-    kinds = set(used) | {kind for _, kind in wanted} | masked
+    halves = {_half(kind) for function, kind in wanted if function.startswith("halves_")}
+    kinds = set(used) | {kind for _, kind in wanted} | masked | halves
     lines = []
     for kind in sorted(kinds, key=lambda kind: (kind.element.name, kind.lanes)):
         lines += _typedefs(kind)
@@ -83,6 +84,8 @@ def _definition(function: str, kind: Type) -> list[str]:
             f"  return ({kind.name})((({mask.name})a & first) | (({mask.name})b & ~first));",
             "}",
         ]
+    if function.startswith("halves_"):
+        return _halves_definition(function, kind)
     elementwise = function.removeprefix("lanes_")
     if kind.lanes == 2:
         value = _combined(elementwise, f"st_{elementwise}_{kind.element.name}", "v")
@@ -94,6 +97,17 @@ def _definition(function: str, kind: Type) -> list[str]:
         f"  {half.name} half[2];",
         "  memcpy(half, &v, sizeof v);",
         f"  return {lane_function(function, half)}({combined});",
+        "}",
+    ]
+
+
+def _halves_definition(function: str, kind: Type) -> list[str]:
+    half, operator = _half(kind), _OPERATORS[function.removeprefix("halves_")]
+    return [
+        f"static inline {half.name} {lane_function(function, kind)}({kind.name} v) {{",
+        f"  {half.name} half[2];",
+        "  memcpy(half, &v, sizeof v);",
+        f"  return half[0] {operator} half[1];",
         "}",
     ]
 

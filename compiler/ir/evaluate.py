@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .intrinsics import INTRINSICS
+from .intrinsics import INTRINSICS, OF_LANES
+from .lane_meanings import of_lanes
 from .meanings import KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
 from .nodes import F32, I64, OPAQUE, SHARE_BEGIN, SHARE_NUMBER, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
@@ -49,7 +50,6 @@ class Counts:
 
 
 _COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_LANES = {"sum_lanes": np.add, "product_lanes": np.multiply, "min_lanes": np.minimum, "max_lanes": np.maximum}
 
 
 class Evaluator:
@@ -174,20 +174,8 @@ class Evaluator:
             return lambda _: self.share
         if function == SHARE_BEGIN:
             return lambda _: self.share_begin
-        if function == "keep_lanes":
-            return self._keep(*(self.expression(argument, slots) for argument in arguments))
-        if function == "sums_of_lanes":
-            return self._sums([self.expression(argument, slots) for argument in arguments], arguments[0].type.lanes)
-        if function in _LANES:
-            inner = self.expression(arguments[0], slots)
-            combine, counts, lanes = _LANES[function], self.counts, arguments[0].type.lanes
-
-            def reduced(frame: Frame) -> Any:
-                counts.flops += lanes - 1
-                total = combine.reduce(inner(frame))
-                return total if total.dtype == np.float32 else total.item()
-
-            return reduced
+        if function in OF_LANES:
+            return self._of_lanes(function, [self.expression(argument, slots) for argument in arguments])
         intrinsic, arrays, counts = INTRINSICS[function], self.arrays, self.counts
         values = [self._argument(argument, slots) for argument in arguments]
         first = arguments[0].array if arguments and isinstance(arguments[0], ArrayRef) else None
@@ -210,31 +198,15 @@ class Evaluator:
 
         return called
 
-    def _keep(self, value: Evaluate, first: Evaluate) -> Evaluate:
-        """Return a closure that replaces all lanes but the first, or but those where a vector is positive, by 0."""
-
-        def keep(frame: Frame) -> Any:
-            made, kept = value(frame), first(frame)
-            present = np.arange(len(made)) < kept if np.ndim(kept) == 0 else kept > 0
-            return np.where(present, made, made.dtype.type(0))
-
-        return keep
-
-    def _sums(self, values: list[Evaluate], lanes: int) -> Evaluate:
-        """Return a closure that adds the lanes of each of some vectors, halves and then neighbours, as generated code does."""
+    def _of_lanes(self, function: str, values: list[Evaluate]) -> Evaluate:
         counts = self.counts
 
-        def summed(frame: Frame) -> Any:
-            made = np.stack([value(frame) for value in values])
-            counts.flops += len(values) * (lanes - 1)
-            while made.shape[1] > len(values):
-                half = made.shape[1] // 2
-                made = made[:, :half] + made[:, half:]
-            while made.shape[1] > 1:
-                made = made[:, ::2] + made[:, 1::2]
-            return made[:, 0]
+        def called(frame: Frame) -> Any:
+            made, flops = of_lanes(function, [value(frame) for value in values])
+            counts.flops += flops
+            return made
 
-        return summed
+        return called
 
     def _argument(self, argument: Value, slots: Slots) -> Evaluate:
         if not isinstance(argument, ArrayRef):

@@ -31,12 +31,15 @@ from ..frozen import frozen
 from . import meanings
 from .nodes import BOOL, I64, SHARE_BEGIN, SHARE_NUMBER, Type
 
-OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes", "sums_of_lanes"))
+OF_HALVES = frozenset(("sum_halves", "product_halves"))
+
+OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes", "sums_of_lanes")) | OF_HALVES
 """What is called over the lanes of a vector; the generated code defines these by itself.
 
 ``keep_lanes`` keeps the first lanes, as many as its last argument says, or, if that is a vector, those where it is positive; 0 stands in
-the others. ``sums_of_lanes`` takes vectors, of as many lanes or more as they are, and gives the sum of each in a lane: halves are added
-until there are as many lanes as vectors, then neighbours."""
+the others. ``sum_halves`` and ``product_halves`` combine the first half of the lanes with the second. ``sums_of_lanes`` takes vectors,
+of as many lanes or more as they are, and gives the sum of each in a lane: halves are added until there are as many lanes as vectors, then
+neighbours."""
 
 OF_GPU = "st_cuda.h"
 """The header of what passes for GPUs alone make calls of."""
@@ -74,6 +77,8 @@ class Intrinsic:
 def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
     """Return the type of what a function gives, from the types of its arguments."""
     if function in OF_LANES:
+        if function in OF_HALVES:
+            return arguments[0].element.vector(arguments[0].lanes // 2)
         kept = arguments[0] if function == "keep_lanes" else arguments[0].element
         return kept.vector(len(arguments)) if function == "sums_of_lanes" else kept
     return INTRINSICS[function].gives or arguments[0]

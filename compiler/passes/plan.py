@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..frozen import frozen
-from ..ir.nodes import Call, Cast, Const, Declare, For, SetVar, Step, Value, Var, Vector
+from ..ir.nodes import Call, Cast, Const, Declare, For, SetVar, Step, Steps, Unary, Value, Var, Vector
 from ..ir.rewrite import mentions, nodes_of, pairwise
 
 REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
@@ -75,22 +75,56 @@ def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
 
 def first_values(plan: Plan) -> list[Step]:
     """Return the accumulators of a loop's reductions, each neutral at first."""
+    return [_neutral(kind, variable) for (_, kind, _, _), variable in plan.accumulators.items()]
+
+
+def _neutral(kind: str, variable: Var) -> Declare:
     firsts = dict(REDUCTIONS.values())
-    return [
-        Declare(variable, Cast(Const(float(firsts[kind]), variable.type.element), variable.type))
-        for (_, kind, _, _), variable in plan.accumulators.items()
-    ]
+    return Declare(variable, Cast(Const(float(firsts[kind]), variable.type.element), variable.type))
+
+
+def begun(plan: Plan, steps: Step) -> list[Step]:
+    """Return straight code after its accumulators, those apart that begin with what is added to them first.
+
+    A product needs no register with zeros to be added to, which would be overwritten. The scalar that accumulators are added to
+    begins with 0.0, so that a sum of zeros has the sign that it had.
+    """
+    waiting = {variable.name: (kind, variable) for (_, kind, _, _), variable in plan.accumulators.items()}
+    neutral: list[Step] = []
+
+    def visit(step: Step) -> Step:
+        if isinstance(step, Steps):
+            return Steps(tuple(visit(inner) for inner in step.statements))
+        for name in [name for name in waiting if name in step.assigned]:
+            kind, variable = waiting.pop(name)
+            if isinstance(step, SetVar):
+                first = Unary("-", step.value, step.value.type) if step.op == "-" else step.value
+                return Declare(variable, first if first.type == variable.type else Cast(first, variable.type))
+            neutral.append(_neutral(kind, variable))
+        return step
+
+    made = visit(steps)
+    return [*neutral, made]
 
 
 def combined(plan: Plan) -> list[Step]:
-    """Return the steps that reduce the accumulators of each scalar: first those of equal width to one, then its lanes."""
-    groups: dict[tuple[str, str, int], list[Var]] = {}
+    """Return the steps that reduce the accumulators of each scalar: those of equal width to one, its halves until there are as many lanes
+    as narrower ones have, which are added, and in the end its lanes."""
+    groups: dict[tuple[str, str], dict[int, list[Value]]] = {}
     for (name, kind, lanes, _), variable in plan.accumulators.items():
-        groups.setdefault((name, kind, lanes), []).append(variable)
+        groups.setdefault((name, kind), {}).setdefault(lanes, []).append(variable)
     steps: list[Step] = []
-    for (name, kind, lanes), variables in groups.items():
-        op = "*" if kind == "product" else "+"
-        total = pairwise(list(variables), op)
-        scalar = Var(name, variables[0].type.element)
-        steps.append(SetVar(scalar, Call(f"{kind}_lanes", (total,), scalar.type) if lanes > 1 else total, op))
+    for (name, kind), variables in groups.items():
+        op, widths = "*" if kind == "product" else "+", sorted(variables, reverse=True)
+        total = pairwise(variables[widths[0]], op)
+        for narrower in widths[1:]:
+            while total.type.lanes > narrower > 1:
+                total = Call(f"{kind}_halves", (total,), total.type.element.vector(total.type.lanes // 2))
+            total = total if narrower > 1 else _all_lanes(kind, total)
+            total = pairwise([total, *variables[narrower]], op)
+        steps.append(SetVar(Var(name, total.type.element), _all_lanes(kind, total), op))
     return steps
+
+
+def _all_lanes(kind: str, total: Value) -> Value:
+    return Call(f"{kind}_lanes", (total,), total.type.element) if total.type.lanes > 1 else total

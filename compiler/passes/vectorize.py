@@ -47,7 +47,7 @@ from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_
 from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable, vector_form
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
-from .plan import REDUCTIONS, Chunk, Plan, chunks_of, combined, first_values, make_plan
+from .plan import REDUCTIONS, Chunk, Plan, begun, chunks_of, combined, first_values, make_plan
 from .simplify import simplify_expression
 
 ACCUMULATORS = 4
@@ -178,7 +178,7 @@ class _Pass:
             vectorizer = Vectorizer(plan, place, chunk.lanes, number, number % accumulators, chunk.first, _constant(loop.high) - low)
             made.append(vectorizer.statement(loop.body))
         hoisted = list((plan.hoisted or {}).values())
-        return block([*hoisted, *first_values(plan), *made, *combined(plan)])
+        return block([*hoisted, *begun(plan, block(made)), *combined(plan)])
 
     def _vector_loop(self, loop: For) -> Step:
         plan = make_plan(loop, self.fresh)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +20,7 @@ from sparsetune.compiler.ir.nodes import (
     I64,
     Allocate,
     Binary,
+    Call,
     Cast,
     Const,
     Declare,
@@ -193,6 +196,24 @@ def test_accumulators_are_registers(extent: int, count: int) -> None:
     assert len(registers) == count
     sparse = next(node for node in walk(made.body) if isinstance(node, For) and node.variable.name == "p")
     assert not any(isinstance(node, Store) for node in walk(sparse))
+
+
+@pytest.mark.parametrize(("extent", "halvings"), [(20, 1), (12, 1), (9, 0), (13, 1), (14, 2), (16, 0), (7, 1)])
+def test_a_rest_is_summed_with_the_vectors_before_it(extent: int, halvings: int) -> None:
+    product = times(element("x", K), element("y", K))
+    made = vectorized(simplify(with_total(loop(whole(extent), SetVar(TOTAL, product, "+"), tag=Vector()))), 64)
+    called = Counter(node.function for node in walk(made.body) if isinstance(node, Call))
+    assert called == Counter({"sum_halves": halvings, "sum_lanes": 1})
+    begun = [node.value for node in walk(made.body) if isinstance(node, Declare) and node.variable.name != TOTAL.name]
+    assert [value for value in begun if not isinstance(value, Binary)] == []  # none with zeros
+
+
+def test_a_sum_of_negative_zeros_keeps_its_sign() -> None:
+    kernel = with_total(loop(whole(20), SetVar(TOTAL, element("x", K), "+"), tag=Vector()))
+    for made in (kernel, vectorized(kernel, 64)):
+        arrays = [np.full(SIZE, -0.0), *buffers()[1:]]
+        interpret(made, arrays, [0])
+        assert math.copysign(1, arrays[4][0]) == 1
 
 
 def test_too_many_registers_stay_in_memory() -> None:

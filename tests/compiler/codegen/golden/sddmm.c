@@ -38,14 +38,10 @@ static __attribute__((noinline)) void st_parallel(const void *st_given, st_claim
         st_prefetch(V_vals, (int64_t)A2_crd[st_min_i64(p + 4, A_length - 1)] * 40, 40, 8, 1);
         double s = 0.0;
         int64_t A2_crd_row = A2_crd[p] * 40;
-        f64x4 s_1 = {0};
-        f64x4 s_2 = {0};
-        f64x4 s_3 = {0};
-        f64x4 s_4 = {0};
-        s_1 += *(const f64x4_u *)&U_vals[i * 40] * *(const f64x4_u *)&V_vals[A2_crd_row];
-        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 4] * *(const f64x4_u *)&V_vals[A2_crd_row + 4];
-        s_3 += *(const f64x4_u *)&U_vals[i * 40 + 8] * *(const f64x4_u *)&V_vals[A2_crd_row + 8];
-        s_4 += *(const f64x4_u *)&U_vals[i * 40 + 12] * *(const f64x4_u *)&V_vals[A2_crd_row + 12];
+        f64x4 s_1 = *(const f64x4_u *)&U_vals[i * 40] * *(const f64x4_u *)&V_vals[A2_crd_row];
+        f64x4 s_2 = *(const f64x4_u *)&U_vals[i * 40 + 4] * *(const f64x4_u *)&V_vals[A2_crd_row + 4];
+        f64x4 s_3 = *(const f64x4_u *)&U_vals[i * 40 + 8] * *(const f64x4_u *)&V_vals[A2_crd_row + 8];
+        f64x4 s_4 = *(const f64x4_u *)&U_vals[i * 40 + 12] * *(const f64x4_u *)&V_vals[A2_crd_row + 12];
         s_1 += *(const f64x4_u *)&U_vals[i * 40 + 16] * *(const f64x4_u *)&V_vals[A2_crd_row + 16];
         s_2 += *(const f64x4_u *)&U_vals[i * 40 + 20] * *(const f64x4_u *)&V_vals[A2_crd_row + 20];
         s_3 += *(const f64x4_u *)&U_vals[i * 40 + 24] * *(const f64x4_u *)&V_vals[A2_crd_row + 24];
