@@ -21,21 +21,18 @@ from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import TuningError
 from ..compiler.frozen import frozen
 from ..compiler.notation.functions import has_functions
-from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import is_word, shown
 from ..compiler.space.candidates import Candidate
 from ..compiler.space.decorations import RACE
-from ..compiler.space.draws import drawn_nests
 from ..compiler.space.selection import CLOSED, DRAWN, ENCODINGS, RULES, UNDOMINATED, Selection
 from ..compiler.space.situation import Situation
 from ..compiler.space.template import Open, Part, Template, Value
 from .asymptotic.screening import Screening, beaten
-from .asymptotic.undominated import undominated_schedules
 from .costs import converted_entries, operations
-from .encodings import encoded_schedules
 from .kernels import default_keeps_bound, lowers
 from .limits import workspace_elements
 from .model import Ranked, nothing_within, problem_candidates, rank
+from .nests import nests_of
 from .problem import Problem
 from .search.space import Space
 from .searched import DRAW_SECONDS, Beyond, other_compilers, whole_space
@@ -76,17 +73,8 @@ SWITCHES = ("memory", "asymptotic", "loop depth")
 PRUNING_SECONDS = 60.0
 """Seconds of processor time that pruning may take without a given limit; products of many factors would take for ever."""
 
-FRONTIER_SECONDS = 2.0
-"""Seconds of processor time that the asymptotic frontier may take."""
-
 COUNTING_SECONDS = 2.0
 """Seconds of processor time that counting the stages of the whole space may take."""
-
-DRAWING_SECONDS = 0.5
-"""Seconds of processor time that drawing loop nests may take."""
-
-DRAWN_NESTS = 32
-"""Loop nests that are drawn from a space that has more."""
 
 _DRAWING_SHARE = 0.2
 """Share of the time for pruning that one draw from the whole space may take."""
@@ -126,7 +114,7 @@ def surviving_space(
 
     def selected() -> Selection:
         compilers = other_compilers() if "compilers" in also else ()
-        nests = _nests(problem, [rule for rule in (UNDOMINATED, DRAWN, ENCODINGS) if rule not in skip], generating, seed)
+        nests = nests_of(problem, [rule for rule in (UNDOMINATED, DRAWN, ENCODINGS) if rule not in skip], generating, seed)
         return Selection(skip, also, nests, DRAWN_TILES, seed, compilers)
 
     bounded = [Stage("memory_bound", lambda items: list(filter(keeps_bound, items)))] if problem.limits.memory_bound is not None else []
@@ -180,27 +168,6 @@ def counted_stages(problem: Problem, also: Collection[str] = ()) -> list[dict[st
             rows.append({**row, "seconds": now - start})
             start = now
     return rows
-
-
-def _nests(problem: Problem, rules: Collection[str], deadline: Deadline, seed: int) -> dict[str, list[Schedule]]:
-    """Return loop nests of the structural space, by the filter that keeps them.
-
-    None are found where that takes long, since large products have too many programs; functions have no asymptotic cost.
-    """
-    found: dict[str, list[Schedule]] = {}
-    if has_functions(problem.assignment.value):
-        return found
-    if ENCODINGS in rules:
-        found[ENCODINGS] = encoded_schedules(problem)
-    if UNDOMINATED in rules:
-        limit = deadline.spared(1 / 2, FRONTIER_SECONDS)
-        found[UNDOMINATED] = undominated_schedules(problem.assignment, problem.formats, limit, problem.semiring)
-    if DRAWN in rules:
-        found[DRAWN] = []
-        limit = deadline.spared(1 / 4, DRAWING_SECONDS)
-        with suppress(TimeOver):
-            found[DRAWN].extend(drawn_nests(problem.assignment, problem.formats, DRAWN_NESTS, seed, limit, problem.semiring))
-    return found
 
 
 def check_stages(skip: Collection[str], also: Collection[str] = ()) -> None:

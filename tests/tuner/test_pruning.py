@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space.selection import DRAWN, UNDOMINATED
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.positions import stored_prefixes
-from sparsetune.tuner import prune
+from sparsetune.tuner import nests, prune
 from sparsetune.tuner.limits import Limits
 from sparsetune.tuner.model import model_choice, problem_candidates, rank
 from sparsetune.tuner.problem import Problem, make_problem
@@ -46,6 +48,23 @@ def test_nests_leave_time_for_what_rules_find_on_a_busy_machine() -> None:
     busy = Deadline(20.0, lambda: 10 * time.thread_time())
     space, _ = surviving_space(make_problem(five, {"B": matrix, **dense}, threads=1), deadline=busy)
     assert any("precompute" in template.text for template in space.templates)
+
+
+def test_nests_are_sought_once_for_operands_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nests, "_found", OrderedDict())
+    first = nests.nests_of(spmm(), (UNDOMINATED, DRAWN), Deadline(), 0)
+    assert all(first.values())
+    other = nests.nests_of(spmm(), (DRAWN,), Deadline(), 1)
+    monkeypatch.setattr(nests, "undominated_schedules", None)
+    monkeypatch.setattr(nests, "drawn_nests", None)
+    assert nests.nests_of(spmm(300, 7, 1), (UNDOMINATED, DRAWN), Deadline(), 0) == first
+    assert nests.nests_of(spmm(300, 7, 1), (DRAWN,), Deadline(), 1) == other
+
+
+def test_nests_that_were_cut_short_are_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nests, "_found", OrderedDict())
+    assert nests.nests_of(spmm(), (UNDOMINATED,), Deadline(0.0), 0) == {UNDOMINATED: []}
+    assert nests.nests_of(spmm(), (UNDOMINATED,), Deadline(), 0)[UNDOMINATED]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12))
