@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -22,13 +22,13 @@ from ..compiler.format import Format
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import shown
 from ..compiler.source import quoted
+from .attempts import progress_of, try_all
 from .beginning import begun
 from .database import Database, open_database, studies_folder
 from .decision import decided, played
-from .features import distance
 from .kernels import compile_problem
 from .limits import make_limits, workspace_elements
-from .lookup import NOTHING, known_inputs, lookup_problem, usable
+from .lookup import NOTHING, lookup_problem
 from .measure.handover import sweep_folders
 from .measure.helpers import Helpers
 from .measure.policy import Policy
@@ -38,17 +38,13 @@ from .model import FAR, expected_gain
 from .problem import Problem, make_problem
 from .progress import Progress, Report, shown_progress
 from .prune import check_stages, surviving_space
-from .search.samplers import USUAL_SAMPLER, Search, check_sampler, choose_strategy
+from .search.samplers import USUAL_SAMPLER, Search, check_sampler
 from .search.space import Space
-from .search.strategy import Strategy
 from .settings import MOST_SEED, Budget, Settings
-from .shipped import shipped_decisions
 from .trials import DEFAULT, Campaign, Trials
 from .tune_result import TuneResult, result_of
 from .verbose import tell
 
-_ALWAYS_TRIED = 4  # schedules, the default among them, that are tried though the time for the search is over
-_KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search
 _PRUNING_SHARE = 0.2  # of a time budget, that static pruning may take at most
 _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
 _LEAST_SECONDS = 4.0  # a budget below this ends the search as soon, but not what runs
@@ -167,9 +163,9 @@ def tune_problem(
         runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
             first = {"given": given, "untuned": [untuned]}
-            _search(campaign, trials, search, settings.sampler, runner, budget, deadline, report, first, helpers)
+            try_all(campaign, trials, search, settings.sampler, runner, budget, deadline, report, first, helpers)
         runner.end = limit + _OVERTIME
-        report(_progress("finals", trials, budget))
+        report(progress_of("finals", trials, budget))
         seconds = math.inf if budget.seconds is None else _FINAL_SHARE * budget.seconds
         verdict, samples = played(trials, runner, settings.policy, seconds, untuned, stand_in)
     decision = decided(campaign, trials, stages, verdict, samples, settings.policy, stand_in)
@@ -254,76 +250,8 @@ def _finished(
     return None
 
 
-def _search(
-    campaign: Campaign, trials: Trials, search: Search, sampler: str, runner: Runner, budget: Budget, deadline: float, report: Report,
-    first: Mapping[str, Sequence[str]], helpers: Helpers | None,
-) -> None:  # fmt: skip
-    """Try schedules by their origin and what is known of similar inputs, then what the sampler proposes, until the budget is spent."""
-
-    def spent(begun: int = 0) -> bool:
-        count = len(trials) + begun
-        return count >= budget.trials or (time.monotonic() > deadline and count >= _ALWAYS_TRIED)
-
-    for origin, schedules in (*first.items(), ("known", _known_schedules(campaign))):
-        for schedule in schedules:
-            if schedule not in trials and not spent():
-                trials.run(schedule, runner, origin)
-    with closing(choose_strategy(search, sampler)) as strategy:
-        for trial in trials:
-            strategy.know(trial.canonical, trial.seconds)
-        if helpers is not None:
-            _search_together(strategy, trials, helpers, spent, runner.end, lambda: report(_progress("searching", trials, budget)))
-        while not spent():
-            report(_progress("searching", trials, budget))
-            proposal = strategy.ask()
-            if proposal is None:
-                break
-            strategy.tell(proposal, trials.run(proposal.schedule, runner, "search", proposal.parameters).seconds)
-
-
-def _search_together(
-    strategy: Strategy, trials: Trials, helpers: Helpers, spent: Callable[[int], bool], end: float, report: Callable[[], object]
-) -> None:
-    """Have helpers measure what the strategy proposes, until the budget is spent, nothing is left to propose, or no helper is left."""
-    over = False
-    while helpers.some:
-        report()
-        while helpers.idle and not over and not spent(helpers.busy):
-            proposal = strategy.ask()
-            if proposal is None:
-                over = True
-            else:
-                helpers.start(proposal, trials.question(proposal.schedule), end - time.monotonic())
-        if not helpers.busy:
-            return
-        for answer in helpers.answers():
-            proposal, built = answer.proposal, answer.built
-            told = None if built is None else trials.note(proposal.schedule, built, answer.measured, "search", proposal.parameters)
-            strategy.tell(proposal, None if told is None else told.seconds)
-
-
 def _untuned(problem: Problem) -> str:
     """Return the schedule, in canonical names, that is used where nothing was tuned; the default one where no bound is kept otherwise."""
     with suppress(TuningError):
         return problem.to_canonical(lookup_problem(problem, NOTHING).schedule)
     return DEFAULT
-
-
-def _known_schedules(campaign: Campaign) -> list[str]:
-    """Return schedules, in canonical names, that won on the nearest inputs of the kernel and are legal here.
-
-    Those of this machine come first, then those of others in the database and of the file that ships.
-    """
-    problem, workload = campaign.problem, campaign.problem.workload
-    here = [decision for _, decision in known_inputs(problem, campaign.store)]
-    same = {"kernel": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target}
-    elsewhere = [*campaign.store.decisions(**same), *shipped_decisions(workload, any_threads=True)]
-    elsewhere.sort(key=lambda decision: (decision.workload.threads != workload.threads, distance(problem.input, decision.input)))
-    texts = dict.fromkeys(decision.schedule for decision in (*here, *elsewhere))
-    legal = (text for text in texts if text and usable(problem, text) is not None)
-    return list(islice(legal, _KNOWN_FIRST))
-
-
-def _progress(phase: str, trials: Trials, budget: Budget) -> Progress:
-    best, default = trials.best, trials.default
-    return Progress(phase, len(trials), budget.trials, trials.failed, best and best.seconds, default and default.seconds)

@@ -132,6 +132,16 @@ def test_a_machine_that_slows_down_makes_nobody_lose() -> None:
     assert timing.ratio == pytest.approx(0.29 / 0.3)
 
 
+def test_who_is_behind_for_sure_is_not_measured_to_the_end() -> None:
+    """A fifth slower in every pair, and never twice as fast in a row as to be confirmed; one that is behind by the same in the mean alone
+    goes on."""
+    policy = Policy(max_seconds=50, spread=1e-4)
+    timing = race(FakeKernel(lambda run: 0.12 + run * 1e-4), 0.1, policy)
+    assert (timing.stopped, len(timing.samples)) == ("behind", 6)
+    unsure = race(FakeKernel(lambda run: (0.145 if run % 2 else 0.095) + run * 1e-4), 0.1, policy)
+    assert unsure.stopped != "behind"
+
+
 class Crowd:
     """Counters of a machine on which some samples were disturbed, by their numbers."""
 

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .order_statistics import median, median_interval_ranks
+from .order_statistics import FEWEST, median, median_interval_ranks
 from .rotation import turns
 from .sampling import PATIENCE
 
-MIN_ROUNDS = 6
+MIN_ROUNDS = FEWEST
 """Fewer rounds have no 95% interval of a median at all."""
 
 WITHIN = 1.03

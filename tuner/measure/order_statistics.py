@@ -6,6 +6,10 @@ import math
 from collections.abc import Sequence
 
 CONFIDENCE = 0.95
+
+FEWEST = 6
+"""Fewer values have no interval of their median with this confidence."""
+
 _FAST_END = 0.1  # of the runs, whose end says how well the fastest is known
 
 

@@ -22,6 +22,7 @@ class Policy:
         spread: stop when three samples lie within this part of the fastest.
         hopeless: stop after one run that takes this many times the rival's, if it is ``long_seconds`` or longer, waiting apart.
         losing: stop when the candidate, waiting apart, took this many times the rival's time in three pairs and in all undisturbed ones.
+        behind: stop when the candidate's time is surely more than this many times the rival's, by the median of pairs.
         finalists: how many of the fastest are measured in turn with the default.
         final_margin: only those no slower than this many times the fastest.
         final_rounds: rounds of the finals, at least 6; up to four times as many where it is not known yet who is close to the fastest.
@@ -38,6 +39,7 @@ class Policy:
     hopeless: float = 3.0
     long_seconds: float = 0.1
     losing: float = 1.25
+    behind: float = 1.1
     finalists: int = 6
     final_margin: float = 1.2
     final_rounds: int = 11

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from .company import Alone, crowded
-from .order_statistics import fast_end_rank, median, median_interval_ranks
+from .company import Alone, Company, crowded
+from .order_statistics import FEWEST, fast_end_rank, median, median_interval_ranks
 from .policy import Policy
 from .sampling import PATIENCE, Clock, Contestant, Counters, Sample, least, quiet, take_sample
 
@@ -29,12 +29,14 @@ class Timing:
     Attributes:
         samples: of the candidate, in order.
         rival: of what it ran beside, pair by pair; empty where there was none.
-        stopped: why there are no more: "confirmed", "repeats", "time", "losing".
+        stopped: why there are no more: "confirmed", "repeats", "time", "behind", "losing".
+        window: what else the machine did from the first sample to the last.
     """
 
     samples: tuple[Sample, ...]
     rival: tuple[Sample, ...]
     stopped: str
+    window: Company = field(default_factory=lambda: Company(0.0))
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -44,7 +46,7 @@ class Timing:
     @property
     def disturbed(self) -> bool:
         """Whether no time stands by itself: all samples were disturbed, or others had a core all along and shared memory and caches."""
-        return not any(quiet(self.samples)) or crowded([sample.company for sample in (*self.samples, *self.rival)])
+        return not any(quiet(self.samples)) or crowded([self.window])
 
     @property
     def seconds(self) -> float:
@@ -117,7 +119,10 @@ def measure(
             return Timing((known.first,), (), "time")
     if known is not None and known.rival is not None and known.rival >= policy.long_seconds:
         rival = None if policy.hopeless * known.first.seconds < known.rival else rival
-    return _Race(candidate, rival, policy, counters or Alone(), clock, known).timing()
+    counters = counters or Alone()
+    before = counters.look()
+    timing = _Race(candidate, rival, policy, counters, clock, known).timing()
+    return replace(timing, window=counters.since(before))
 
 
 class _Race:
@@ -190,6 +195,8 @@ class _Race:
         if len(undisturbed) >= policy.max_repeats or len(self._samples) >= 2 * policy.max_repeats:
             return "repeats"
         enough = len(undisturbed) >= policy.min_repeats
+        if enough and self._is_behind():
+            return "behind"
         times = sorted(sample.seconds for sample in undisturbed)
         confirmed = times[_CONFIRMING - 1 : _CONFIRMING]
         if enough and confirmed and confirmed[0] <= (1 + policy.spread) * times[0]:
@@ -200,6 +207,12 @@ class _Race:
         """Whether the candidate surely lost three pairs and won no undisturbed one; one that was ahead once may still be as fast."""
         lost = sum(self._is_lost(*pair) for pair in zip(self._samples, self._beside, strict=False))
         return lost >= _LOSSES and all(self._is_lost(*pair) for pair in _quiet_pairs(self._samples, self._beside))
+
+    def _is_behind(self) -> bool:
+        """Whether the median ratio of undisturbed pairs is surely beyond what a candidate may be behind."""
+        ratios = sorted(mine.seconds / other.seconds for mine, other in _quiet_pairs(self._samples, self._beside))
+        low, _ = median_interval_ranks(len(ratios))
+        return len(ratios) >= FEWEST and ratios[low] > self._policy.behind
 
     def _is_lost(self, mine: Sample, other: Sample) -> bool:
         """Whether one sample took too long beside another, whatever disturbed them."""

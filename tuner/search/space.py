@@ -57,9 +57,17 @@ class Space:
         return digest([(template.text, [(hole.name, hole.labels) for hole in template.holes]) for template in self.templates])
 
     def schedule(self, point: Point) -> str:
-        template = self.templates[point.template]
-        names = (hole.name for hole in template.holes)
-        return self.normal(template.fill(dict(zip(names, point.values, strict=True))))
+        """Return the text of a point; strategies ask for it again and again, and writing it takes longer than they do."""
+        found = self._texts.get(point)
+        if found is None:
+            template = self.templates[point.template]
+            names = (hole.name for hole in template.holes)
+            found = self._texts[point] = self.normal(template.fill(dict(zip(names, point.values, strict=True))))
+        return found
+
+    @cached_property
+    def _texts(self) -> dict[Point, str]:
+        return {}
 
     def find(self, text: str) -> Point | None:
         """Return a point with this schedule; None where the space has none."""

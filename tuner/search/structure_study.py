@@ -19,7 +19,8 @@ from .studies import decoded, distribution, encoded, finish, open_study
 STARTUP = 4
 """Trials before TPE has something to learn from; until then points are drawn."""
 
-_TRIES = 30  # proposals in a row that are known already, before points are drawn
+_TRIES = 8  # proposals in a row that are known already, before points are drawn
+_WAITING = 30  # points that a killed process may have left waiting
 _DRAWS = 200  # points in a row that are known already, before the structure counts as exhausted
 _SIBLING = "sibling"
 
@@ -98,7 +99,7 @@ class StructureStudy:
     def _asked(self, values: Values, is_new: Callable[[Values], bool]) -> tuple[Values, int] | None:
         """Ask for a point. What a process that was killed has left waiting comes first, and may be known by now."""
         self._study.enqueue_trial(self._encoded(values))
-        for _ in range(_TRIES):
+        for _ in range(_WAITING):
             trial = self._study.ask(self._spread)
             if is_new(found := self._values(trial.params)):
                 own(trial)
