@@ -282,7 +282,7 @@ def test_rounds_go_on_while_it_is_not_known_who_is_close_to_the_fastest() -> Non
         return len(verdict.times[verdict.winner])
 
     assert rounds(0.01, a=0.5, b=0.7) == 10  # b is surely slower
-    assert rounds(0.01, a=0.5, b=0.501) == 10  # surely by less than 3%
+    assert rounds(0.01, a=0.5, b=0.501) == 10  # surely by less than 2%
     assert 10 < rounds(0.1, a=0.5, b=0.53) < 40  # known a little later
     assert rounds(0.5, a=0.5, b=0.5) == 40
 
