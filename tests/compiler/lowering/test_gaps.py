@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.kernel import Kernel
+from sparsetune.compiler.native.machine import Machine
 from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.storage.aligned import aligned_full
 from sparsetune.compiler.storage.construct import tensor
 
 SPMM, MTTKRP = "Y(i,k) = A(i,j) * X(j,k)", "Y(i,k) = A(i,j,l) * X(j,k) * Z(l,k)"
@@ -83,3 +85,17 @@ def test_rows_of_higher_order() -> None:
     kernel = compile_kernel(MTTKRP, {"A": "csf"}, extents={"k": WIDTH})
     assert "i_next" in kernel.source
     np.testing.assert_allclose(kernel(A=tensor(dense, "csf"), X=x, Z=z), np.einsum("ijl,jk,lk->ik", dense, x, z))
+
+
+def test_rows_of_large_results_go_past_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Machine, "last_level_cache", property(lambda _: 16))
+    rng = np.random.default_rng(1)
+    dense = rng.random((400, INNER)) * (rng.random(400) < 0.5)[:, None]
+    x, out = rng.random((INNER, 32)), aligned_full(400 * 32, np.nan, np.float64).reshape(400, 32)
+    for schedule in ("", SHARED):
+        kernel = spmm(schedule, 32)
+        bound = kernel.bind(A=tensor(dense, "dcsr"), X=x, threads=2, out=out)
+        assert bound.arguments()[1][-1] == 1
+        bound()
+        np.testing.assert_allclose(out, dense @ x)
+        assert "st_stream_" in kernel.source
