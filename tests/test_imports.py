@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,11 @@ STAGES = {
 FROM_DATASETS = {"errors", "format", "levels", "storage", "native"}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def modules() -> list[Path]:
     return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 
@@ -32,7 +39,7 @@ def imported(path: Path) -> set[tuple[str, ...]]:
     """Return the modules of the project that a file imports, as paths from the root; type-checking imports count too."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     found: set[tuple[str, ...]] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - (node.level - 1)]
             module = (*base, *(node.module.split(".") if node.module else ()))
@@ -89,10 +96,49 @@ def top_level_imports(path: Path) -> set[tuple[str, ...]]:
     """Return what is imported when the module itself is, without what type checkers alone or functions import."""
     package = path.relative_to(ROOT).with_suffix("").parts[:-1]
     found: set[tuple[str, ...]] = set()
-    for node in ast.parse(path.read_text()).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom) and node.level and node.module:
             found.add((*package[: len(package) - (node.level - 1)], *node.module.split(".")))
     return found
+
+
+def classes() -> dict[str, set[tuple[str, ...]]]:
+    """Return which modules define a class of each name."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for path in modules():
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, set()).add(path.relative_to(ROOT).with_suffix("").parts)
+    return found
+
+
+def met(path: Path, defined: dict[str, set[tuple[str, ...]]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the classes that a module defines, imports, or names through a module that it imports, with where they come from."""
+    own, tree = path.relative_to(ROOT).with_suffix("").parts, parsed(path)
+    aliases: dict[str, tuple[str, ...]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, own
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            module = (*own[:-1][: len(own) - node.level], *(node.module.split(".") if node.module else ()))
+            for alias in node.names:
+                aliases[alias.asname or alias.name] = (*module, alias.name)
+                yield from ((alias.name, place) for place in defined.get(alias.name, ()) if place[: len(module)] == module)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = aliases.get(node.value.id, ())
+            if module in defined.get(node.attr, ()):
+                yield node.attr, module
+
+
+def test_no_two_classes_of_one_name_meet() -> None:
+    defined = classes()
+    for path in modules():
+        places: dict[str, set[tuple[str, ...]]] = {}
+        for name, place in met(path, defined):
+            places.setdefault(name, set()).add(place)
+        several = {name: found for name, found in places.items() if len(found) > 1}
+        assert not several, f"{path.relative_to(ROOT)} has two classes of one name"
 
 
 IMPORT_TIMES = """

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 
 from ..format import Format
 from ..notation.nodes import Access
-from .provenance import Coord, Pos, Provenance
+from .provenance import Provenance
+from .relations import CoordRelation, PosRelation
 
 
 def covers(given: Collection[str], variable: str, graph: Provenance) -> bool:
@@ -39,19 +40,19 @@ def apart(
     return covers(given, variable, graph) and all(name in fixed or covers(given, name, graph) for name in above)
 
 
-def _positions(variable: str, graph: Provenance) -> Iterator[Pos]:
+def _positions(variable: str, graph: Provenance) -> Iterator[PosRelation]:
     """Yield the relations that make a variable one of positions."""
     match graph.maker(variable):
-        case None | Coord():
+        case None | CoordRelation():
             return
-        case Pos() as relation:
+        case PosRelation() as relation:
             yield relation
         case relation:
             for parent in relation.parents:
                 yield from _positions(parent, graph)
 
 
-def _above(relation: Pos, form: Format | None, graph: Provenance) -> Iterator[str]:
+def _above(relation: PosRelation, form: Format | None, graph: Provenance) -> Iterator[str]:
     """Yield the indices of the levels above those whose positions a relation counts."""
     own = graph.originals(relation.parent)
     for mode in form.order if form is not None else ():

@@ -9,7 +9,7 @@ from ..levels import COMPRESSED, DENSE, LevelKind
 from ..notation.nodes import Access, accesses
 from .nodes import Forall, Stmt, Where, assignments, path_to, runs_on_gpu, targets
 from .provenance import Provenance
-from .relations import Collapse, Pos, Split
+from .relations import CollapseRelation, PosRelation, SplitRelation
 
 
 def assembled_format(result: Access, form: Format, loops: Sequence[str], *, on_gpu: bool = False) -> Format:
@@ -151,9 +151,10 @@ def _cut(graph: Provenance, loop: str, stored: Callable[[Access], Format | None]
     makers = [graph.maker(name) for name in graph.ancestors(loop)]
     if any(made is not None and not made.in_order for made in makers):
         return True
-    if any(isinstance(made, Pos) and _is_unsorted(stored(made.access), made.access, graph.originals(made.parent)) for made in makers):
+    positions = (made for made in makers if isinstance(made, PosRelation))
+    if any(_is_unsorted(stored(made.access), made.access, graph.originals(made.parent)) for made in positions):
         return True
-    return any(isinstance(made, Split) for made in makers) and any(isinstance(made, Collapse) for made in makers)
+    return any(isinstance(made, SplitRelation) for made in makers) and any(isinstance(made, CollapseRelation) for made in makers)
 
 
 def _is_unsorted(form: Format | None, access: Access, indices: Sequence[str]) -> bool:
@@ -166,7 +167,7 @@ def _strided(graph: Provenance, loops: Sequence[str], place: int) -> bool:
     """Return whether a loop over the inner half of a split stands outside one over its outer half."""
     later = {name for loop in loops[place + 1 :] for name in graph.ancestors(loop)}
     mine = graph.ancestors(loops[place])
-    splits = [made for name in mine if isinstance(made := graph.maker(name), Split)]
+    splits = [made for name in mine if isinstance(made := graph.maker(name), SplitRelation)]
     return any(made.inner in mine and made.outer in later for made in splits)
 
 

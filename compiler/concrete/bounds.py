@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .provenance import Provenance
-from .relations import Bound
+from .relations import BoundRelation
 
 
 def bound_holds(kind: str, amount: int, low: int, high: int | None) -> bool:
@@ -30,7 +30,7 @@ def broken_bound(relations: tuple[object, ...], extents: Mapping[str, int]) -> s
         relations: the provenance of the program.
         extents: of all original indices.
     """
-    bounds = [relation for relation in relations if isinstance(relation, Bound)]
+    bounds = [relation for relation in relations if isinstance(relation, BoundRelation)]
     if not bounds:
         return ""
     graph = Provenance(relations)  # type: ignore[arg-type]

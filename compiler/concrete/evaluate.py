@@ -19,7 +19,8 @@ from ..notation.functions import number_of
 from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, accesses
 from .arithmetic import Integers
 from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, operand_of, reads, said_of, targets
-from .provenance import Provenance, Recovery, Relation, Sum
+from .provenance import Provenance, Recovery
+from .relations import Relation, SumRelation
 
 Scalar = float | int | bool
 _OPERATORS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
@@ -101,7 +102,7 @@ class _Machine:
 
     def place(self, access: Access, known: Recovery[int]) -> tuple[int, ...]:
         lows = self.lows.get(access.tensor, (0,) * len(access.subscripts))
-        sums = map(Sum, access.subscripts)
+        sums = map(SumRelation, access.subscripts)
         return tuple(one.recover_child(one.coordinate, known) - low for one, low in zip(sums, lows, strict=True))
 
     def value(self, expr: Expr, known: Recovery[int]) -> Scalar:

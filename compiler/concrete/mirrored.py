@@ -17,7 +17,8 @@ from ..notation import nodes as notation
 from ..notation.nodes import Access, Expr, Literal, Mul, Neg, accesses, index_subscript
 from ..notation.printer import show
 from .nodes import Assign, Block, Forall, LoopTag, Program, Stmt, Unless, reads, said_of, transform, walk
-from .provenance import Provenance, Relation
+from .provenance import Provenance
+from .relations import Relation
 
 _KEPT_APART = ("temporary", "parallel_reduction")
 

@@ -13,10 +13,13 @@ from typing import Generic
 from ..frozen import frozen
 from ..notation.nodes import Access
 from .arithmetic import Arithmetic, Bounds, Value
-from .relations import Bound, Collapse, Coord, MergePath, Pos, Relation, Rename, Split, Sum
+from .relations import (
+    PosRelation,
+    Relation,
+)
 from .shapes import Shape
 
-__all__ = ["Bound", "Collapse", "Coord", "MergePath", "Pos", "Provenance", "Recovery", "Relation", "Rename", "Split", "Step", "Sum"]
+__all__ = ["Provenance", "Recovery", "Step"]
 
 
 @frozen
@@ -100,7 +103,7 @@ class Provenance:
         relation = self._made_by.get(variable)
         return None if relation is None else relation.shape(variable, self, known)
 
-    def position_relation(self, variable: str) -> Pos:
+    def position_relation(self, variable: str) -> PosRelation:
         """Return the relation that brought a variable into position space; only where ``space`` is "position"."""
         return self._made_by[variable].counted(self)
 

@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from ..frozen import frozen
 from ..notation.nodes import Affine, Assignment, accesses, indices
 from .arithmetic import INTEGERS
-from .relations import Sum
+from .relations import SumRelation
 
 
 @frozen
@@ -142,7 +142,7 @@ def _span(subscript: Affine, extents: Mapping[str, int]) -> tuple[int, int]:
     """Return the least and the largest value of a subscript; (0, -1) where an index has none."""
     if any(extents[name] == 0 for name in subscript.indices):
         return 0, -1
-    spread = Sum(subscript).known(INTEGERS, extents.__getitem__, (), extents)
+    spread = SumRelation(subscript).known(INTEGERS, extents.__getitem__, (), extents)
     return spread.least, spread.most
 
 

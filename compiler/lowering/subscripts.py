@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..concrete.relations import Sum
+from ..concrete.relations import SumRelation
 from ..concrete.relations.sum import Unresolved
 from ..format import Format
 from ..frozen import frozen
@@ -28,7 +28,7 @@ class SeenSubscript:
         size: gives the extent of an index.
     """
 
-    relation: Sum
+    relation: SumRelation
     index: str
     above: frozenset[str]
     stored: Value
@@ -52,7 +52,7 @@ class SeenSubscript:
         return self.relation.known(_OPERATIONS, found.__getitem__, found, rest)
 
 
-def sums_of(read: Iterable[tuple[Access, Format]]) -> tuple[Sum, ...]:
+def sums_of(read: Iterable[tuple[Access, Format]]) -> tuple[SumRelation, ...]:
     """Return the relations of the indices in all compound subscripts of some accesses."""
     found = (form.compound_subscripts(tuple(part.index for part in access.subscripts)) for access, form in read)
-    return tuple(dict.fromkeys(Sum(subscript) for subscripts in found for subscript in subscripts.values()))
+    return tuple(dict.fromkeys(SumRelation(subscript) for subscripts in found for subscript in subscripts.values()))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ..concrete.nodes import Forall, Stmt, Where, Workspace
-from ..concrete.provenance import Provenance, Sum
+from ..concrete.provenance import Provenance
+from ..concrete.relations import SumRelation
 from ..format import Format
 from ..frozen import frozen
 from ..ir.arithmetic import integer, multiply
@@ -110,8 +111,8 @@ class Tensors:
 
         def subscript() -> Subscript:
             mode, names = form.in_memory.order[place], [part.index for part in access.subscripts]
-            relation = self._graph.made_by(Sum(form.compound_subscripts(names)[mode]).coordinate)
-            assert isinstance(relation, Sum)
+            relation = self._graph.made_by(SumRelation(form.compound_subscripts(names)[mode]).coordinate)
+            assert isinstance(relation, SumRelation)
             stored = self._parameters.size_parameter((key, "extent", mode), f"{key}{mode + 1}_extent")
             return SeenSubscript(relation, index, frozenset(names[own] for own in form.order[:level]), stored, size)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, Workspace, means, operand_of, reads, saying, targets, transform, walk
-from ..concrete.provenance import Pos
+from ..concrete.relations import PosRelation
 from ..errors import FormatError
 from ..format import parse_format
 from ..notation import nodes as notation
@@ -131,7 +131,7 @@ def convert(program: Program, directive: d.Convert, context: Context) -> Program
         refuse(Rule.CONVERT_FITS, f"{wanted.tensor} cannot be converted: {error}")
     if directive.is_general:
         return replace(program, conversions=saying(operand_of(wanted), form, program.conversions))
-    if any(isinstance(relation, Pos) and means(wanted, relation.access) for relation in program.relations):
+    if any(isinstance(relation, PosRelation) and means(wanted, relation.access) for relation in program.relations):
         refuse(Rule.CONVERT_FITS, f"positions of {wanted.tensor} are taken already; convert its single reads before pos")
     places = _places(directive, statement, read=True)
     changed = _changed(statement, places, lambda node: replace(node, stored=form))

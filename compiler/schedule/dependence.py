@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, targets
-from ..concrete.provenance import Provenance, Relation
+from ..concrete.provenance import Provenance
+from ..concrete.relations import Relation
 from ..notation.nodes import Expr, accesses
 
 

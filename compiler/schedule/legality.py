@@ -13,7 +13,7 @@ from itertools import pairwise
 from ..concrete.apart import covers
 from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program, assignments_in_loops, operand_of, reads
-from ..concrete.provenance import Coord
+from ..concrete.relations import CoordRelation
 from ..notation.nodes import Access, accesses
 from ..notation.printer import show
 from ..workspaces import keepers, keeps_entries
@@ -89,7 +89,7 @@ class Judgement:
     def position_loop(self, program: Program, directive: d.Pos) -> None:
         """Refuse position loops that skip what other operands add where theirs stores nothing."""
         graph = graph_of(program.relations)
-        if any(isinstance(graph.made_by(name), Coord) for name in graph.children(directive.position)):
+        if any(isinstance(graph.made_by(name), CoordRelation) for name in graph.children(directive.position)):
             return  # the coordinates of a whole segment; tiles of it would leave out what has no tile, an empty segment
         for address, loop in everywhere(program.statement):
             if not isinstance(loop, Forall) or loop.index not in graph.leaves(directive.position):

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ..concrete.bounds import bound_holds
 from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
-from ..concrete.provenance import Bound, Pos, Provenance, Relation, Split
+from ..concrete.provenance import Provenance
+from ..concrete.relations import BoundRelation, PosRelation, Relation, SplitRelation
 from ..notation.printer import show
 from . import directives as d
 from .addresses import Address, accesses_meant, at, chain, enclosing_loops, everywhere, find_loop, follow, put, show_paths
@@ -81,7 +82,7 @@ def _check_nest(statement: Stmt, start: Address, order: tuple[str, ...]) -> None
 def split(program: Program, directive: d.Split | d.SplitUp, context: Context) -> Program:
     """Make two loops of one: tiles, and the iterations of a tile."""
     check_positive(directive.factor, "the factor")
-    relation = Split(directive.index, directive.outer, directive.inner, directive.factor, isinstance(directive, d.Split))
+    relation = SplitRelation(directive.index, directive.outer, directive.inner, directive.factor, isinstance(directive, d.Split))
     return replace_loop(program, directive.index, relation, directive.path)
 
 
@@ -99,12 +100,12 @@ def bound(program: Program, directive: d.Bound, context: Context) -> Program:
         refuse(Rule.BOUND_HOLDS, f"the range of {directive.index} begins at a stored position, not at a number; split it and bound a piece")
     elif length is None and directive.kind not in ("min_exact", "min_constraint") and _depends_on_positions(directive.index, graph):
         refuse(Rule.BOUND_HOLDS, f"how far {directive.index} goes depends on what is stored, and cannot be checked before the kernel runs")
-    relation = Bound(directive.index, directive.bounded, directive.amount, directive.kind)
+    relation = BoundRelation(directive.index, directive.bounded, directive.amount, directive.kind)
     return replace_loop(program, directive.index, relation, directive.path)
 
 
 def _depends_on_positions(index: str, graph: Provenance) -> bool:
-    return any(isinstance(graph.maker(name), Pos) for name in graph.ancestors(index))
+    return any(isinstance(graph.maker(name), PosRelation) for name in graph.ancestors(index))
 
 
 def _check_bound(directive: d.Bound, low: int, high: int | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..concrete.nodes import Forall, Program, Stmt, reads
-from ..concrete.provenance import Collapse, Coord, MergePath, Pos, Provenance, Split
+from ..concrete.provenance import Provenance
+from ..concrete.relations import CollapseRelation, CoordRelation, MergePathRelation, PosRelation, SplitRelation
 from ..concrete.shapes import Entries
 from ..notation.nodes import Access
 from ..notation.printer import show
@@ -28,7 +29,7 @@ def collapse(program: Program, directive: d.Collapse, context: Context) -> Progr
         refuse(Rule.COLLAPSE_OUTER_COORDINATE, f"{directive.outer} counts positions; collapse coordinates first, then take their positions")
     if graph.space(directive.inner) == "position":
         _check_joined(directive.outer, directive.inner, graph, context)
-    relation = Collapse(directive.outer, directive.inner, directive.fused)
+    relation = CollapseRelation(directive.outer, directive.inner, directive.fused)
     return with_loops(program, address, inner.body, relation)
 
 
@@ -53,7 +54,7 @@ def _check_joined(outer: str, inner: str, graph: Provenance, context: Context) -
 
 
 def _is_piece(index: str, graph: Provenance) -> bool:
-    return any(isinstance(graph.maker(name), Split) for name in graph.ancestors(index))
+    return any(isinstance(graph.maker(name), SplitRelation) for name in graph.ancestors(index))
 
 
 def pos(program: Program, directive: d.Pos, context: Context) -> Program:
@@ -72,7 +73,8 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
         refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is dense and stores no coordinates; its positions are those of the loop")
     if form.in_memory is not form:
         refuse(Rule.POS_ACCESS_INDEXED, f"{show(access)} is read at compound subscripts, so that no loop goes through all its positions")
-    if _is_piece(directive.index, graph) and any(isinstance(graph.maker(name), Collapse) for name in graph.ancestors(directive.index)):
+    makers = map(graph.maker, graph.ancestors(directive.index))
+    if _is_piece(directive.index, graph) and any(isinstance(maker, CollapseRelation) for maker in makers):
         refuse(
             Rule.POS_LEVELS_CONSECUTIVE,
             f"{directive.index} is a piece of a collapsed loop, or collapsed from pieces; take positions before splitting",
@@ -80,7 +82,7 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
     makers = [made for name in graph.ancestors(directive.index) if (made := graph.maker(name)) is not None]
     if not all(made.in_order for made in makers):
         refuse(Rule.POS_OF_COORDINATE, f"{directive.index} does not go through {', '.join(originals)} in order; take the positions first")
-    tiles = [made for made in makers if isinstance(made, Split)]
+    tiles = [made for made in makers if isinstance(made, SplitRelation)]
     if any(made.inner not in graph.ancestors(directive.index) for made in tiles):
         refuse(Rule.POS_OF_COORDINATE, f"{directive.index} runs through tiles; take the positions of the loop inside a tile")
     if tiles and _unsorted(originals, access, context):
@@ -89,7 +91,7 @@ def pos(program: Program, directive: d.Pos, context: Context) -> Program:
             f"{show(access)} keeps coordinates of {directive.index} in no order; take all positions, and split these",
         )
     _check_levels(originals, access, context)
-    return replace_loop(program, directive.index, Pos(directive.index, directive.position, access), directive.path)
+    return replace_loop(program, directive.index, PosRelation(directive.index, directive.position, access), directive.path)
 
 
 def _check_levels(indices: tuple[str, ...], access: Access, context: Context) -> None:
@@ -135,9 +137,10 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
             Rule.COORD_OF_POSITION,
             f"{directive.position} counts positions of {', '.join(originals)} together; only those of one index lead back to coordinates",
         )
-    if isinstance(made, Split) and directive.position != made.inner:
+    if isinstance(made, SplitRelation) and directive.position != made.inner:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} runs through tiles; coord takes the loop inside a tile, {made.inner}")
-    if isinstance(made, Collapse | MergePath) or whole.position not in (directive.position, *graph.parents(directive.position)):
+    sources = directive.position, *graph.parents(directive.position)
+    if isinstance(made, CollapseRelation | MergePathRelation) or whole.position not in sources:
         refuse(Rule.COORD_OF_POSITION, f"{directive.position} is not a position loop or the inner part of one that was split once")
     if directive.position != whole.position and _unsorted(originals, whole.access, context):
         refuse(
@@ -146,7 +149,7 @@ def coord(program: Program, directive: d.Coord, context: Context) -> Program:
     for space in program.workspaces:
         if set(space.indices).intersection(graph.ancestors(directive.position)):
             refuse(Rule.COORD_OF_POSITION, f"workspace {space.name} has slots for positions of {directive.position}, none for coordinates")
-    return replace_loop(program, directive.position, Coord(directive.position, directive.coordinate), directive.path)
+    return replace_loop(program, directive.position, CoordRelation(directive.position, directive.coordinate), directive.path)
 
 
 def merge_path(program: Program, directive: d.MergePath, context: Context) -> Program:
@@ -169,4 +172,4 @@ def merge_path(program: Program, directive: d.MergePath, context: Context) -> Pr
     for space in program.workspaces:
         if set(space.indices).intersection(graph.ancestors(position)):
             refuse(Rule.MERGE_PATH_OF_FIBRES, f"workspace {space.name} has slots for positions of {position}, none for ends of fibres")
-    return replace_loop(program, position, MergePath(position, directive.item), directive.path)
+    return replace_loop(program, position, MergePathRelation(position, directive.item), directive.path)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..concrete.provenance import Provenance, Recovery, Split
+from ..concrete.provenance import Provenance, Recovery
+from ..concrete.relations import SplitRelation
 from ..frozen import frozen
 from ..notation.nodes import Access
 from .context import Context
@@ -17,7 +18,7 @@ def unknown_in_range(variable: str, loops: Iterable[str], graph: Provenance, con
         recovery.bounds(variable)
         for name in graph.ancestors(variable):
             made = graph.maker(name)
-            if isinstance(made, Split) and name == made.outer:  # a number of tiles is known before what they cut is
+            if isinstance(made, SplitRelation) and name == made.outer:  # a number of tiles is known before what they cut is
                 recovery.bounds(made.parent)
     except KeyError as missing:
         return str(missing.args[0])

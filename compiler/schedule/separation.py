@@ -8,7 +8,8 @@ from functools import cached_property
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, assignments, targets
-from ..concrete.provenance import Provenance, Rename
+from ..concrete.provenance import Provenance
+from ..concrete.relations import RenameRelation
 from ..frozen import frozen
 from ..notation.nodes import Access, Expr, index_subscript
 from ..notation.printer import show
@@ -84,7 +85,7 @@ def separate(program: Program, leaf: Leaf, depth: int, workspace: Workspace, ren
     reading = replace(leaf.assign, value=rest)
     producer = _thinned(below, inner, filling, {loop: renamed.get(loop, loop) for loop in produced})
     consumer = _thinned(below, inner, reading, {loop: loop for loop in consumed})
-    relations = (*program.relations, *(Rename(old, new) for old, new in renamed.items()))
+    relations = (*program.relations, *(RenameRelation(old, new) for old, new in renamed.items()))
     statement = put(program.statement, base, Where(consumer, producer))
     changed = replace(program, statement=statement, workspaces=(*program.workspaces, workspace), relations=relations)
     return _settled(changed, leaf.assign.target.tensor, rest)

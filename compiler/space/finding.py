@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..concrete.nodes import PLAIN, Assign, Forall, LoopTag, Program, Stmt, Where, assignments, targets, transform, walk
-from ..concrete.provenance import Bound, Collapse, Coord, MergePath, Pos, Split
+from ..concrete.relations import BoundRelation, CollapseRelation, CoordRelation, MergePathRelation, PosRelation, SplitRelation
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Affine, Expr, accesses, index_subscript
@@ -142,20 +142,20 @@ class _Reader:
         current, operand, tiles, loops, path, back = order[0], None, list[tuple[str, int]](), list[str](), False, False
         for index in order[1:]:
             relation = self._next(current)
-            if not isinstance(relation, Collapse) or (relation.outer, relation.inner) != (current, index):
+            if not isinstance(relation, CollapseRelation) or (relation.outer, relation.inner) != (current, index):
                 return None
             current = relation.fused
         while (relation := self._next(current)) is not None:
             match relation:
-                case Pos(_, position, access) if operand is None and not tiles:
+                case PosRelation(_, position, access) if operand is None and not tiles:
                     operand, current = access.tensor, position
-                case MergePath(_, item) if len(order) > 1 and not tiles and not path:
+                case MergePathRelation(_, item) if len(order) > 1 and not tiles and not path:
                     path, current = True, item
-                case Split(_, outer, inner, factor, constant_inner) if not back:
+                case SplitRelation(_, outer, inner, factor, constant_inner) if not back:
                     tiles.append(("split" if constant_inner else "split_up", factor))
                     loops.append(outer)
                     current = inner
-                case Coord(_, coordinate) if len(tiles) == 1 and operand is not None and not back:
+                case CoordRelation(_, coordinate) if len(tiles) == 1 and operand is not None and not back:
                     back, current = True, coordinate
                 case _:
                     return None
@@ -254,7 +254,7 @@ class _Reader:
         """Return what is said of the range of a loop, by its name in the program; several loops over one index are told apart by it."""
         relation = self.graph.maker(name)
         while relation is not None and relation.renames:
-            if isinstance(relation, Bound):
+            if isinstance(relation, BoundRelation):
                 return relation.kind, relation.amount
             relation = self.graph.maker(*relation.parents)
         return None

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..concrete.lattice import stored as operands_of
-from ..concrete.provenance import Collapse, Provenance, Split
+from ..concrete.provenance import Provenance
+from ..concrete.relations import CollapseRelation, SplitRelation
 from ..frozen import frozen
 from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
@@ -59,15 +60,15 @@ def _legal_partition(partition: Partition) -> bool:
 
 
 def _no_collapse_of_dense_inner(partition: Partition) -> bool:
-    inner = [relation.inner for relation in partition.graph.relations if isinstance(relation, Collapse)]
+    inner = [relation.inner for relation in partition.graph.relations if isinstance(relation, CollapseRelation)]
     return all(partition.graph.originals(loop)[-1] in partition.compressed for loop in inner)
 
 
 def _collapsed_is_split(partition: Partition) -> bool:
     graph = partition.graph
-    fused = [relation.fused for relation in graph.relations if isinstance(relation, Collapse)]
-    whole = [loop for loop in fused if not any(isinstance(relation, Collapse) for relation in graph.relations_from(loop))]
-    return all(any(isinstance(graph.maker(below), Split) for below in graph.descendants(loop)) for loop in whole)
+    fused = [relation.fused for relation in graph.relations if isinstance(relation, CollapseRelation)]
+    whole = [loop for loop in fused if not any(isinstance(relation, CollapseRelation) for relation in graph.relations_from(loop))]
+    return all(any(isinstance(graph.maker(below), SplitRelation) for below in graph.descendants(loop)) for loop in whole)
 
 
 def _positions_are_split(partition: Partition) -> bool:
@@ -81,13 +82,13 @@ def _positions_of_stored_levels(partition: Partition) -> bool:
     return all(graph.originals(loop)[-1] in partition.compressed for loop in positions)
 
 
-def _coordinate_splits(partition: Partition) -> list[Split]:
+def _coordinate_splits(partition: Partition) -> list[SplitRelation]:
     """Return the splits of loops over the coordinates of compressed levels."""
     graph = partition.graph
     return [
         relation
         for relation in graph.relations
-        if isinstance(relation, Split)
+        if isinstance(relation, SplitRelation)
         and graph.space(relation.parent) == "coordinate"
         and partition.compressed.intersection(graph.originals(relation.parent))
     ]
@@ -107,9 +108,9 @@ def _no_coord(partition: Partition) -> bool:
     return not any(isinstance(step, d.Coord) for step in partition.steps)
 
 
-def _split_of(graph: Provenance, loop: str) -> Split | None:
+def _split_of(graph: Provenance, loop: str) -> SplitRelation | None:
     found = graph.maker(loop)
-    return found if isinstance(found, Split) else None
+    return found if isinstance(found, SplitRelation) else None
 
 
 # Orders
@@ -241,14 +242,14 @@ def _coordinate_splits_are_threads(template: Transformation) -> bool:
 
 
 def _is_collapsed(graph: Provenance, loop: str) -> bool:
-    return any(isinstance(graph.maker(name), Collapse) for name in graph.ancestors(loop))
+    return any(isinstance(graph.maker(name), CollapseRelation) for name in graph.ancestors(loop))
 
 
 def _split_is_used(template: Transformation) -> bool:
     """Pieces of a split that stay next to each other, none of them parallel, iterate as the unsplit loop does."""
     graph, parallel = template.partition.graph, dict(template.units)
     for relation in graph.relations:
-        if isinstance(relation, Split) and relation.inner in template.order and relation.outer in template.order:
+        if isinstance(relation, SplitRelation) and relation.inner in template.order and relation.outer in template.order:
             adjacent = template.order.index(relation.inner) == template.order.index(relation.outer) + 1
             if adjacent and relation.inner not in parallel and relation.outer not in parallel:
                 return False

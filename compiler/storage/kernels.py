@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import native, numpy_kernels
-
-Columns = tuple[NDArray[Any], ...]
+from .numpy_kernels import Columns
 
 
 class Kernels(Protocol):

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from ..errors import ResourceError
 from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
 from .native import threads_for
-from .numpy_kernels import NumpyKernels
+from .numpy_kernels import Columns, NumpyKernels
 
-Columns = tuple[NDArray[Any], ...]
 _SUM_KINDS = {
     "float32": "ST_F32",
     "float64": "ST_F64",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import reduce
 
 from ...compiler.concrete.nodes import Assign, Forall, Program, Stmt, transform
-from ...compiler.concrete.relations import Collapse, Relation, Split
+from ...compiler.concrete.relations import CollapseRelation, Relation, SplitRelation
 from ...compiler.notation.nodes import Access, Expr, index_subscript
 from ...compiler.notation.nodes import transform as transform_expr
 
@@ -20,10 +20,10 @@ def original_loops(program: Program) -> Stmt:
     parents: dict[str, tuple[str, ...]] = {}
     for relation in program.relations:
         match relation:
-            case Split(parent, outer, inner, _, constant_inner):
+            case SplitRelation(parent, outer, inner, _, constant_inner):
                 long, short = (outer, inner) if constant_inner else (inner, outer)
                 parents[long], parents[short] = (parent,), ()
-            case Collapse(outer, inner, fused):
+            case CollapseRelation(outer, inner, fused):
                 parents[fused] = (outer, inner)
             case Relation():
                 parents |= dict.fromkeys(relation.children, relation.parents)

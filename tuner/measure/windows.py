@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...compiler.concrete.affine import Viewed
 from ...compiler.concrete.arithmetic import INTEGERS
-from ...compiler.concrete.relations import Sum
+from ...compiler.concrete.relations import SumRelation
 from ...compiler.errors import ShapeError
 from ...compiler.format import Format
 from ...compiler.ir.nodes import Type
@@ -97,7 +97,8 @@ def _entry(operand: Tensor, generator: np.random.Generator) -> tuple[int, ...]:
 
 
 def _most(part: Affine, lengths: Mapping[str, int]) -> int:
-    return max(0, Sum(part).known(INTEGERS, lengths.__getitem__, (), {index: max(1, lengths[index]) for index in part.indices}).most)
+    known = {index: max(1, lengths[index]) for index in part.indices}
+    return max(0, SumRelation(part).known(INTEGERS, lengths.__getitem__, (), known).most)
 
 
 def _restricted(operand: Tensor, modes: tuple[NDArray[np.int64], ...]) -> Tensor:

@@ -72,8 +72,8 @@ def provenance(expression: str, schedule: str, formats: Mapping[str, str]) -> st
                                       startstandoff=16, arrowcolor="#5f6b76")  # fmt: skip
         middle = [places[name] for name in (*one.parents, *one.children)]
         figure.add_annotation(
-            x=sum(x for x, _ in middle) / len(middle), y=sum(y for _, y in middle) / len(middle), text=type(one).__name__.lower(),
-            showarrow=False, bgcolor="#fff", font={"color": "#5f6b76"},
+            x=sum(x for x, _ in middle) / len(middle), y=sum(y for _, y in middle) / len(middle),
+            text=type(one).__name__.removesuffix("Relation").lower(), showarrow=False, bgcolor="#fff", font={"color": "#5f6b76"},
         )  # fmt: skip
     figure.add_trace(go.Scatter(
         x=[x for x, _ in places.values()], y=[y for _, y in places.values()], text=list(places), mode="markers+text", hoverinfo="skip",

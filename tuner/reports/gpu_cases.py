@@ -24,7 +24,7 @@ from ...compiler.storage.tensor import Tensor
 
 
 @frozen
-class Kernel:
+class GpuCase:
     """An expression over one sparse input, and mappings to a GPU by name.
 
     Attributes:
@@ -144,25 +144,25 @@ _TTMC = (
     ("slice to a warp, columns to threads", "parallelize(i, gpu_warp, no_races); parallelize(m, gpu_thread, no_races)"),
 )  # fmt: skip
 
-SPMV = Kernel("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV)
+SPMV = GpuCase("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV)
 FAR = ("warp per row", UNROLLED, "merge path", "2048 nonzeros to a block, 8 to a thread")
 """Mappings of SpMV that are run on more than 2^31 entries."""
 
 KERNELS = (
     SPMV,
-    Kernel("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 32),)),
-    Kernel("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 128),)),
-    Kernel("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
-    Kernel("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV),
-    Kernel("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True),
-    Kernel("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
-    Kernel("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
-    Kernel("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), _TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),
-    Kernel("MTTKRP 32", "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "csf"),), _MTTKRP, 3, (("r", 32),)),
+    GpuCase("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 32),)),
+    GpuCase("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 128),)),
+    GpuCase("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
+    GpuCase("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV),
+    GpuCase("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True),
+    GpuCase("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
+    GpuCase("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
+    GpuCase("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), _TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),
+    GpuCase("MTTKRP 32", "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "csf"),), _MTTKRP, 3, (("r", 32),)),
 )
 
 
-def kernels_for(data: Tensor) -> Iterator[Kernel]:
+def kernels_for(data: Tensor) -> Iterator[GpuCase]:
     """Yield the kernels that fit an input."""
     for kernel in KERNELS:
         is_small = kernel.most is None or data.nnz <= kernel.most

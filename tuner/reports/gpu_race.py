@@ -10,12 +10,12 @@ from typing import Any
 from ...compiler.errors import BuildError
 from ...compiler.evaluate import compile_kernel
 from ...compiler.frozen import frozen
-from ...compiler.kernel import Kernel as Compiled
+from ...compiler.kernel import Kernel
 from ...compiler.native.devices import architecture_here, gpu_state
 from ...compiler.storage.tensor import Tensor
 from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
 from ...compiler.targets.executor import executor_flags
-from .gpu_cases import Kernel
+from .gpu_cases import GpuCase
 from .gpu_cusparse import runs_of_cusparse
 from .gpu_oracle import expected, same
 from .gpu_rivals import SOURCE, Run, by_hand, runs_by_hand, runs_of_libraries
@@ -55,13 +55,13 @@ class Device:
 
 
 @cache
-def _compiled(kernel: Kernel, schedule: str, target: str) -> Compiled:
+def _compiled(kernel: GpuCase, schedule: str, target: str) -> Kernel:
     """Return a kernel, which all inputs share."""
     return compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target=target)
 
 
 def race(
-    kernel: Kernel, name: str, data: Tensor, device: Device, rows: Rows, *, runs: int, flushed: int = 0,
+    kernel: GpuCase, name: str, data: Tensor, device: Device, rows: Rows, *, runs: int, flushed: int = 0,
     only: Collection[str] | None = None, others: bool = True,
 ) -> None:  # fmt: skip
     """Measure schedules of a kernel, and its rivals, on one input.

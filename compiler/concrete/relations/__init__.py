@@ -20,11 +20,14 @@ child's range, inside which the parents are recovered by value.
 
 from __future__ import annotations
 
-from .collapse import Collapse
-from .positions import Coord, MergePath, Pos
+from .collapse import CollapseRelation
+from .positions import CoordRelation, MergePathRelation, PosRelation
 from .relation import Relation
-from .renamed import Bound, Rename
-from .split import Split
-from .sum import Sum
+from .renamed import BoundRelation, RenameRelation
+from .split import SplitRelation
+from .sum import SumRelation
 
-__all__ = ["Bound", "Collapse", "Coord", "MergePath", "Pos", "Relation", "Rename", "Split", "Sum"]
+__all__ = [
+    "BoundRelation", "CollapseRelation", "CoordRelation", "MergePathRelation", "PosRelation", "Relation", "RenameRelation",
+    "SplitRelation", "SumRelation",
+]  # fmt: skip

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Collapse(Relation):
+class CollapseRelation(Relation):
     """Two directly nested loops as one, ``fused`` running through their product in the same order."""
 
     outer: str

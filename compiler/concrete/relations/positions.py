@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Pos(Relation):
+class PosRelation(Relation):
     """``position`` runs through the positions of ``access`` at the coordinates of ``parent``."""
 
     parent: str
@@ -36,7 +36,7 @@ class Pos(Relation):
     def space(self, child: str, graph: Provenance) -> str:
         return "position"
 
-    def counted(self, graph: Provenance) -> Pos:
+    def counted(self, graph: Provenance) -> PosRelation:
         return self
 
     def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
@@ -72,7 +72,7 @@ class Pos(Relation):
 
 
 @frozen
-class Coord(Relation):
+class CoordRelation(Relation):
     """``coordinate`` runs through the coordinates between those stored at the ends of the range of ``position``.
 
     They are coordinates of the original index, of which there is one, whichever of its tiles the positions lie in. The ranges of the tiles
@@ -125,7 +125,7 @@ class Coord(Relation):
         low, high = (self._edge(whole, edge, recovery) for edge in recovery.bounds(self.position))
         return low, high
 
-    def _edge(self, whole: Pos, edge: Value, recovery: Recovery[Value]) -> Value:
+    def _edge(self, whole: PosRelation, edge: Value, recovery: Recovery[Value]) -> Value:
         """Return the coordinate at one end of the range of positions, or where the tile of coordinates ends around them."""
         arith, index = recovery.arithmetic, self._index(recovery.graph)
         position = recovery.given({self.position: edge}).value(whole.position)
@@ -143,7 +143,7 @@ class Coord(Relation):
 
 
 @frozen
-class MergePath(Relation):
+class MergePathRelation(Relation):
     """``item`` runs through what ``position`` does and, behind the last entry of each fibre, through the fibre's end.
 
     Equal shares of items are equal work also where most fibres are empty or one has nearly all entries (Merrill and Garland,

@@ -12,7 +12,7 @@ from ..shapes import Range, Shape
 
 if TYPE_CHECKING:
     from ..provenance import Provenance, Recovery
-    from .positions import Pos
+    from .positions import PosRelation
 
 
 @frozen
@@ -70,7 +70,7 @@ class Relation(ABC):
         """Return what a child counts: "coordinate", or "position" for stored entries."""
         return graph.space(self.parents[-1])
 
-    def counted(self, graph: Provenance) -> Pos:
+    def counted(self, graph: Provenance) -> PosRelation:
         """Return the relation that brought the children into position space; only where they are in it."""
         return graph.position_relation(self.parents[-1])
 

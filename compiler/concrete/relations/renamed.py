@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Bound(Relation):
+class BoundRelation(Relation):
     """``bounded`` is ``parent`` with something known of its range.
 
     min_exact, max_exact: the range begins, ends at ``amount``; min_constraint, max_constraint: not before, not after it;
@@ -92,7 +92,7 @@ class Bound(Relation):
 
 
 @frozen
-class Rename(Relation):
+class RenameRelation(Relation):
     """``renamed`` is another name for ``parent``: the loop of a producer that ``precompute`` made. Accesses keep ``parent``."""
 
     parent: str

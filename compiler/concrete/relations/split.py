@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Split(Relation):
+class SplitRelation(Relation):
     """``parent`` in tiles: ``factor`` iterations of ``inner`` a tile, or ``factor`` tiles (``constant_inner`` False)."""
 
     parent: str

@@ -81,7 +81,7 @@ class Unresolved(Generic[Value]):
 
 
 @frozen
-class Sum(Relation):
+class SumRelation(Relation):
     """``i + j``: the coordinate of a subscript as the child of its indices.
 
     Loops go over the parents: the child is known where the last of them is, at the resolving edge of its iteration graph; loops over

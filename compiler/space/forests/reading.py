@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, assignments
-from ...concrete.relations.collapse import Collapse
-from ...concrete.relations.positions import Pos
+from ...concrete.relations.collapse import CollapseRelation
+from ...concrete.relations.positions import PosRelation
 from ...notation.nodes import Access, Mul, accesses
 from ...schedule.dependence import graph_of
 from ...schedule.factors import flatten, product_factors
@@ -39,8 +39,8 @@ def _loop_indices(program: Program, contraction: Contraction) -> dict[str, int] 
     if fibres is None:
         return None if program.relations else numbers
     graph, names = graph_of(program.relations), tuple(contraction.indices[level] for level in fibres.levels)
-    made = [one for one in program.relations if isinstance(one, Pos)]
-    collapsed = sum(isinstance(one, Collapse) for one in program.relations)
+    made = [one for one in program.relations if isinstance(one, PosRelation)]
+    collapsed = sum(isinstance(one, CollapseRelation) for one in program.relations)
     if len(made) != 1 or len(program.relations) != len(names) or collapsed != len(names) - 1:
         return None
     (positions,) = made

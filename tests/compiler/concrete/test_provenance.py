@@ -9,18 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sparsetune.compiler.concrete.arithmetic import INTEGERS
-from sparsetune.compiler.concrete.provenance import (
-    Bound,
-    Collapse,
-    Coord,
-    MergePath,
-    Pos,
-    Provenance,
-    Recovery,
+from sparsetune.compiler.concrete.provenance import Provenance, Recovery
+from sparsetune.compiler.concrete.relations import (
+    BoundRelation,
+    CollapseRelation,
+    CoordRelation,
+    MergePathRelation,
+    PosRelation,
     Relation,
-    Rename,
-    Split,
-    Sum,
+    RenameRelation,
+    SplitRelation,
+    SumRelation,
 )
 from sparsetune.compiler.notation.nodes import Access, Affine, index_subscript
 
@@ -121,66 +120,70 @@ ALL_PAIRS = [(i, j) for i in range(ROWS) for j in range(COLUMNS)]
 
 @given(factor=st.integers(1, 9), constant_inner=st.booleans())
 def test_split_covers_its_parent_once_in_order(factor: int, constant_inner: bool) -> None:
-    check([Split("k", "k0", "k1", factor, constant_inner)], ("k0", "k1"), ("k",), [(k,) for k in range(7)])
+    check([SplitRelation("k", "k0", "k1", factor, constant_inner)], ("k0", "k1"), ("k",), [(k,) for k in range(7)])
 
 
 @given(first=st.integers(1, 8), second=st.integers(1, 8), inner=st.booleans(), up=st.booleans())
 def test_split_of_a_piece_guards_the_piece(first: int, second: int, inner: bool, up: bool) -> None:
     piece = "k1" if inner else "k0"
     loops = ("k0", "a", "b") if inner else ("a", "b", "k1")
-    check([Split("k", "k0", "k1", first, up), Split(piece, "a", "b", second)], loops, ("k",), [(k,) for k in range(7)])
+    check([SplitRelation("k", "k0", "k1", first, up), SplitRelation(piece, "a", "b", second)], loops, ("k",), [(k,) for k in range(7)])
 
 
 def test_collapse_runs_through_the_product() -> None:
-    check([Collapse("i", "j", "f")], ("f",), ("i", "j"), ALL_PAIRS)
+    check([CollapseRelation("i", "j", "f")], ("f",), ("i", "j"), ALL_PAIRS)
 
 
 @given(factor=st.integers(1, 40))
 def test_split_of_a_collapsed_coordinate(factor: int) -> None:
-    check([Collapse("i", "j", "f"), Split("f", "f0", "f1", factor)], ("f0", "f1"), ("i", "j"), ALL_PAIRS)
+    check([CollapseRelation("i", "j", "f"), SplitRelation("f", "f0", "f1", factor)], ("f0", "f1"), ("i", "j"), ALL_PAIRS)
 
 
 @given(factor=st.integers(1, 8))
 def test_position_split_of_collapsed_loops_is_balanced(factor: int) -> None:
-    relations = [Collapse("i", "j", "f"), Pos("f", "p", B), Split("p", "p0", "p1", factor)]
+    relations = [CollapseRelation("i", "j", "f"), PosRelation("f", "p", B), SplitRelation("p", "p0", "p1", factor)]
     check(relations, ("p0", "p1"), ("i", "j"), list(MATRIX))
 
 
 @given(factor=st.integers(1, 20), constant_inner=st.booleans())
 def test_a_merge_path_leads_through_all_entries_in_order(factor: int, constant_inner: bool) -> None:
-    relations = [Collapse("i", "j", "f"), Pos("f", "p", B), MergePath("p", "m"), Split("m", "m0", "m1", factor, constant_inner)]
+    relations = [
+        CollapseRelation("i", "j", "f"), PosRelation("f", "p", B), MergePathRelation("p", "m"),
+        SplitRelation("m", "m0", "m1", factor, constant_inner),
+    ]  # fmt: skip
     check(relations, ("m0", "m1"), ("i", "j"), list(MATRIX))
     assert Recovery(Provenance(relations), CsrIntegers(), {}).length("m") == len(MATRIX) + ROWS
 
 
 @given(factor=st.integers(1, 8))
 def test_position_split_of_one_level_restarts_in_every_row(factor: int) -> None:
-    check([Pos("j", "p", B), Split("p", "p0", "p1", factor)], ("i", "p0", "p1"), ("i", "j"), list(MATRIX))
+    check([PosRelation("j", "p", B), SplitRelation("p", "p0", "p1", factor)], ("i", "p0", "p1"), ("i", "j"), list(MATRIX))
 
 
 @given(factor=st.integers(1, 8))
 def test_positions_within_coordinate_tiles(factor: int) -> None:
-    relations = [Split("j", "j0", "j1", factor), Pos("j1", "p", B)]
+    relations = [SplitRelation("j", "j0", "j1", factor), PosRelation("j1", "p", B)]
     tiles = range(-(-COLUMNS // factor))
     check(relations, ("j0", "i", "p"), ("i", "j"), [entry for tile in tiles for entry in MATRIX if entry[1] // factor == tile])
 
 
 def test_pieces_are_recovered_from_stored_coordinates() -> None:
-    graph = Provenance([Split("j", "j0", "j1", 4), Pos("j1", "p", B)])
+    graph = Provenance([SplitRelation("j", "j0", "j1", 4), PosRelation("j1", "p", B)])
     recovery = Recovery(graph, CsrIntegers(), {"i": 0, "j0": 1, "p": 1})
     assert (recovery.value("j"), recovery.value("j1")) == (4, 0)
 
 
 @given(factor=st.integers(1, 8))
 def test_coordinates_between_position_tiles_cover_everything_once(factor: int) -> None:
-    relations = [Pos("j", "p", B), Split("p", "p0", "p1", factor), Coord("p1", "c")]
+    relations = [PosRelation("j", "p", B), SplitRelation("p", "p0", "p1", factor), CoordRelation("p1", "c")]
     rows = {i for i, _ in MATRIX}
     check(relations, ("i", "p0", "c"), ("i", "j"), [pair for pair in ALL_PAIRS if pair[0] in rows])
 
 
 @given(factor=st.integers(1, 8), pieces=st.integers(1, 4))
 def test_coordinates_are_those_of_the_index_in_whichever_of_its_tiles(factor: int, pieces: int) -> None:
-    relations = [Split("j", "j0", "j1", factor), Pos("j1", "p", B), Split("p", "p0", "p1", pieces), Coord("p1", "c")]
+    pieces_of = SplitRelation("j", "j0", "j1", factor), SplitRelation("p", "p0", "p1", pieces)
+    relations = [pieces_of[0], PosRelation("j1", "p", B), pieces_of[1], CoordRelation("p1", "c")]
     filled = {(i, j // factor) for i, j in MATRIX}
     expected = [pair for pair in ALL_PAIRS if (pair[0], pair[1] // factor) in filled]
     check(relations, ("i", "j0", "p0", "c"), ("i", "j"), expected)
@@ -189,17 +192,18 @@ def test_coordinates_are_those_of_the_index_in_whichever_of_its_tiles(factor: in
 
 
 def test_coord_straight_after_pos() -> None:
-    check([Pos("j", "p", B), Coord("p", "c")], ("i", "c"), ("i", "j"), [p for p in ALL_PAIRS if p[0] in {i for i, _ in MATRIX}])
+    pairs = [p for p in ALL_PAIRS if p[0] in {i for i, _ in MATRIX}]
+    check([PosRelation("j", "p", B), CoordRelation("p", "c")], ("i", "c"), ("i", "j"), pairs)
 
 
 def test_collapse_of_a_coordinate_with_positions_is_a_position() -> None:
-    relations = [Pos("j", "p", B), Collapse("i", "p", "q"), Split("q", "q0", "q1", 4)]
+    relations = [PosRelation("j", "p", B), CollapseRelation("i", "p", "q"), SplitRelation("q", "q0", "q1", 4)]
     assert Provenance(relations).space("q1") == "position"
     check(relations, ("q0", "q1"), ("i", "j"), list(MATRIX))
 
 
 def test_rename_is_an_identity() -> None:
-    relations = [Split("k", "k0", "k1", 3), Rename("k1", "kw")]
+    relations = [SplitRelation("k", "k0", "k1", 3), RenameRelation("k1", "kw")]
     check(relations, ("k0", "kw"), ("k",), [(k,) for k in range(7)])
 
 
@@ -214,33 +218,36 @@ def test_rename_is_an_identity() -> None:
     ],
 )
 def test_bounds(kind: str, amount: int, expected: tuple[int, int]) -> None:
-    graph = Provenance([Bound("k", "kb", amount, kind)])
+    graph = Provenance([BoundRelation("k", "kb", amount, kind)])
     assert Recovery(graph, CsrIntegers(), {}).bounds("kb") == expected
 
 
 @given(low=st.integers(0, 6), factor=st.integers(1, 5))
 def test_tiles_begin_where_the_range_begins(low: int, factor: int) -> None:
-    check([Bound("k", "kb", low, "min_exact"), Split("kb", "k0", "k1", factor)], ("k0", "k1"), ("k",), [(k,) for k in range(low, 7)])
+    relations = [BoundRelation("k", "kb", low, "min_exact"), SplitRelation("kb", "k0", "k1", factor)]
+    check(relations, ("k0", "k1"), ("k",), [(k,) for k in range(low, 7)])
 
 
 def test_guards_fall_away_where_a_factor_divides() -> None:
-    split = Split("kb", "k0", "k1", 8)
-    assert not Provenance([Bound("k", "kb", 32, "max_exact"), split]).possibly_out_of_bounds("k")
-    assert not Provenance([Bound("k", "kb", 16, "divisible"), split]).possibly_out_of_bounds("k")
-    assert Provenance([Bound("k", "kb", 12, "divisible"), split]).possibly_out_of_bounds("k")
-    assert Provenance([Split("k", "k0", "k1", 8)]).possibly_out_of_bounds("k")
-    assert not Provenance([Split("k", "k0", "k1", 8)]).possibly_out_of_bounds("k", {"k": 64})
+    split = SplitRelation("kb", "k0", "k1", 8)
+    assert not Provenance([BoundRelation("k", "kb", 32, "max_exact"), split]).possibly_out_of_bounds("k")
+    assert not Provenance([BoundRelation("k", "kb", 16, "divisible"), split]).possibly_out_of_bounds("k")
+    assert Provenance([BoundRelation("k", "kb", 12, "divisible"), split]).possibly_out_of_bounds("k")
+    assert Provenance([SplitRelation("k", "k0", "k1", 8)]).possibly_out_of_bounds("k")
+    assert not Provenance([SplitRelation("k", "k0", "k1", 8)]).possibly_out_of_bounds("k", {"k": 64})
 
 
 def test_parents_of_positions_are_in_bounds() -> None:
-    graph = Provenance([Collapse("i", "j", "f"), Pos("f", "p", B), Split("p", "p0", "p1", 4)])
+    graph = Provenance([CollapseRelation("i", "j", "f"), PosRelation("f", "p", B), SplitRelation("p", "p0", "p1", 4)])
     assert graph.possibly_out_of_bounds("p")
     assert not any(graph.possibly_out_of_bounds(name) for name in ("f", "i", "j", "p0", "p1"))
     assert graph.guards(("p0", "p1")) == {"p1": ("p",)}
 
 
 def test_graph_questions() -> None:
-    graph = Provenance([Collapse("i", "j", "f"), Pos("f", "p", B), Split("p", "p0", "p1", 4), Split("k", "k0", "k1", 8)])
+    graph = Provenance([
+        CollapseRelation("i", "j", "f"), PosRelation("f", "p", B), SplitRelation("p", "p0", "p1", 4), SplitRelation("k", "k0", "k1", 8),
+    ])  # fmt: skip
     assert graph.originals("p1") == ("i", "j")
     assert graph.parents("p") == ("f",)
     assert graph.children("p") == ("p0", "p1")
@@ -256,7 +263,7 @@ def test_graph_questions() -> None:
 
 def test_unknown_values_are_refused() -> None:
     with pytest.raises(KeyError):
-        Recovery(Provenance([Split("k", "k0", "k1", 8)]), CsrIntegers(), {"k0": 1}).value("k")
+        Recovery(Provenance([SplitRelation("k", "k0", "k1", 8)]), CsrIntegers(), {"k0": 1}).value("k")
 
 
 SUMS = st.builds(
@@ -269,7 +276,7 @@ SUMS = st.builds(
 def test_sums_and_their_terms_follow_from_one_another(subscript: Affine, values: tuple[int, ...]) -> None:
     known = dict(zip("ijk", values, strict=True))
     coordinate = subscript.constant + sum(factor * known[index] for index, factor in subscript.terms)
-    relation = Sum(subscript)
+    relation = SumRelation(subscript)
     whole = Recovery(Provenance([relation]), CsrIntegers(), {index: known[index] for index in subscript.indices})
     assert whole.value(relation.coordinate) == coordinate
     for index in subscript.indices:
@@ -279,7 +286,7 @@ def test_sums_and_their_terms_follow_from_one_another(subscript: Affine, values:
 
 @given(subscript=SUMS)
 def test_sums_range_from_the_least_coordinate_to_the_greatest(subscript: Affine) -> None:
-    machine, relation = CsrIntegers(), Sum(subscript)
+    machine, relation = CsrIntegers(), SumRelation(subscript)
     graph = Provenance([relation])
     spans = [[factor * value for value in range(machine.extents[index])] for index, factor in subscript.terms]
     reached = [subscript.constant + sum(parts) for parts in product(*spans)]
@@ -289,7 +296,7 @@ def test_sums_range_from_the_least_coordinate_to_the_greatest(subscript: Affine)
 
 @given(factor=st.integers(1, 8), inner=st.booleans())
 def test_terms_of_sums_may_be_cut_into_tiles(factor: int, inner: bool) -> None:
-    graph = Provenance([Sum(Affine((("i", 1), ("k", -2)), 12)), Split("i", "i0", "i1", factor, inner)])
+    graph = Provenance([SumRelation(Affine((("i", 1), ("k", -2)), 12)), SplitRelation("i", "i0", "i1", factor, inner)])
     assert graph.leaves("i") == ("i0", "i1")  # loops go over the terms
     assert graph.known_after(("i0", "k", "i1"))["i - 2*k + 12"] == 2  # the resolving edge
     assert graph.guards(("i0", "k", "i1")) == {"i1": ("i",)}
@@ -305,7 +312,7 @@ def test_terms_of_sums_may_be_cut_into_tiles(factor: int, inner: bool) -> None:
 def test_reducing_loops_go_to_where_a_subsection_reaches_what_is_stored(subscript: Affine, stored: int) -> None:
     extents = CsrIntegers().extents
     (_, factor), *rest = subscript.terms
-    left = Sum(subscript).known(INTEGERS, extents.__getitem__, (), {name: extents[name] for name, _ in rest})
+    left = SumRelation(subscript).known(INTEGERS, extents.__getitem__, (), {name: extents[name] for name, _ in rest})
     spans = [[one * value for value in range(extents[name])] for name, one in rest]
     reached = [subscript.constant + sum(parts) for parts in product(*spans)]
     assert (left.least, left.most, left.reach) == (min(reached), max(reached), max(reached) - min(reached))

@@ -20,7 +20,7 @@ from sparsetune.compiler.native.library import CSRC
 from sparsetune.datasets import load
 from sparsetune.tuner.reports import gpu, gpu_bundle, gpu_oracle
 from sparsetune.tuner.reports.gpu_bundle import INPUTS, chosen
-from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, Kernel, kernels_for, skewed
+from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, GpuCase, kernels_for, skewed
 from sparsetune.tuner.reports.gpu_oracle import same
 from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED
 from sparsetune.tuner.reports.gpu_rows import FILE, DeviceLostError, Row, Rows, read_rows
@@ -139,7 +139,7 @@ def test_what_is_wrong_is_said() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_the_oracle_says_what_kernels_compute(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oracle_says_what_kernels_compute(kernel: GpuCase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_oracle, "_ENTRIES", 7)
     operands = kernel.operands(load("random:uniform:12x12:nnz=30" if kernel.order == 2 else "random:uniform:5x7x4:nnz=40"))
     form = next((form for tensor, form in kernel.formats if tensor not in operands), None)
