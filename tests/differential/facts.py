@@ -59,7 +59,7 @@ def schedule_facts(draw: Callable[[int], Drawn], seeds: Iterable[int]) -> list[s
         f" {parallel} run threads, {lengths[0]} are empty",
         f"directives: {_listed(kept)}",
         f"{dropped:.0f}% of {proposed} proposed directives were refused, and dropped: {_listed(refused)}",
-        "what was accepted compiled, ran and gave the oracle's result, but for the failures listed here; none was refused later",
+        "every accepted schedule compiled, ran and gave the oracle's result, except for the failures listed here; none was refused later",
     ]
 
 

@@ -163,9 +163,9 @@ def page(choices: Sequence[Choice]) -> str:
     header = ("kernel", "input", "quiet choice over default", "campaigns in company", "kept, mean", "kept, least", "campaign, s")
     return f"""# Choices in company
 
-Each kernel was tuned with {_THREADS} threads on the quiet machine and while a process a core came and went, half of the time; every
-campaign had a seed and a database of its own. Then all choices ran in turn on the quiet machine, into the same memory where the result is
-dense. "Kept" is the time of the first quiet choice over that of a choice made in company: by geometric mean {kept}
+Each kernel was tuned with {_THREADS} threads on the quiet machine and while one process per core ran and paused, about half
+of the time; every campaign had its own seed and database. Then all choices ran in turn on the quiet machine, into the same memory where
+the result is dense. "Kept" is the time of the first quiet choice over that of a choice made in company: by geometric mean {kept}
 (wanted: {KEPT_MEAN} and {KEPT_LEAST}). Of {pairs} pairs of campaigns in a row on the quiet machine {same} differ by less than
 {AGREE - 1:.0%} (wanted: {AGREEING:.0%} of them).
 

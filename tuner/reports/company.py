@@ -155,8 +155,8 @@ def page(rows: Sequence[Sequence[str]], environment: Mapping[str, Any], commit: 
 Machine: {environment["processor"]}, {environment["available_cores"]} cores; commit {commit}, {time.strftime("%Y-%m-%d")}.
 
 Kernels with {THREADS} threads beside the same kernels with one. Calls take turns, in random order, in one process, which is disturbed
-all the while. Medians are in milliseconds. The columns behind them say how many times as long half of the calls, and 95 of 100,
-take at most with two threads: the aim is under {MEDIAN} and {LATE} beside any of these disturbances.
+all the while. Medians are in milliseconds. The next columns are times with two threads over times with one,
+which half of the calls and 95 of 100 do not exceed: the aim is below {MEDIAN} and {LATE} under each of these disturbances.
 
 {table(header, rows)}
 

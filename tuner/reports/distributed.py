@@ -116,7 +116,7 @@ Each element of a dense operand and of the result is on one rank; the sparse ten
 section 5.2). Sent is what all ranks together send to replicate operands along sub-grids and to sum the result; most memory is what the
 fullest rank holds of tensor, blocks and result; imbalance is its stored entries over the mean. All are exact for the tensor named. Tensors
 named by their extents are those of the paper's Figures 5 and 6, with up to 2.6 * 10^9 entries: each cell is stored with the probability
-that stands behind the extents. They are not made; the numbers of entries and fibres of every rank's part are drawn from their exact
+given after the extents. They are not generated: the numbers of entries and fibres of every rank's part are drawn from their exact
 distribution. The grid is the one that `st.distributed.volume` chooses.
 
 {computed}

@@ -51,7 +51,7 @@ def page(points: Sequence[Point]) -> str:
         " among them, and of what is chosen from the whole space.",
         _each(points, "cases"),
         "## Chosen against all\n\nHow many schedules the stages leave, milliseconds of the best and the worst of them, of the one that"
-        " sizes choose among them, and of the one that is chosen from the whole space; at last the two over the best.",
+        " sizes choose among them, and of the one that is chosen from the whole space; the last two columns are these two over the best.",
         _every(points),
         "## Without a stage\n\nSchedules (costs) that are left, and milliseconds, where one stage of \"sparseauto\" is left out.",
         _ablation(points),

@@ -9,8 +9,8 @@ from .gpu_rows import Row
 from .markdown import geometric_mean, table
 
 _NONE = """
-No device has been measured yet. What is generated is compiled for sm_80 and sm_90 and runs in the executor of the tests, which says that
-it is right, not how fast it is.
+No device has been measured yet. The generated code is compiled for sm_80 and sm_90, and the tests run it thread by thread
+on the processor: that checks its results, and tells nothing of its speed.
 """
 
 

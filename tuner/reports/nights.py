@@ -171,9 +171,9 @@ def page(nights: list[Night], margin: float) -> str:
     return f"""# Nights
 
 `tune-kernel nightly SUITE --base PATH` on two copies of one version, of which the newer has a change without effect that alters every
-generated source. "Nothing" planted, the suite `nights`: a night is right if it finds nothing, and whatever regresses or improves is a
-false alarm. Else, the suite `planted`, the newer copy is made a fifth slower in one place: a night is right if it finds that, and whatever
-else it finds is a false alarm. Company: a process a core that comes and goes, about half of the time. The margin is {margin:g}.
+generated source. Where "nothing" is planted (suite `nights`), a night is right if it finds nothing, and every regression or improvement is
+a false alarm. Otherwise (suite `planted`) the newer copy is a fifth slower in one place: a night is right if it finds that, and anything
+else it finds is a false alarm. Company: one process per core that runs and pauses, about half of the time. The margin is {margin:g}.
 
 {States(nights).text}
 

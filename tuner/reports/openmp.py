@@ -106,10 +106,10 @@ def page(loops: list[Loop]) -> str:
     header = ("rows", "one thread", "team", "OpenMP", "team over OpenMP", "95% interval")
     return f"""# Short calls beside OpenMP
 
-SpMM with {COLUMNS} columns, {THREADS} threads, rows of 8 entries: calls in a loop, in microseconds a call, which has the time that
-Python takes. Before each block of calls everybody sleeps for {1e3 * _PAUSE:.0f} ms; {_FIRST} calls are not timed. Blocks with one
-thread, with the team of this package and with OpenMP's threads take turns in one process; the object code is the same. Wanted: at most
-{WANTED} of OpenMP's time.
+SpMM with {COLUMNS} columns, {THREADS} threads, rows of 8 entries: microseconds per call in a loop, with the time that
+Python takes. Before each block of calls all threads sleep for {1e3 * _PAUSE:.0f} ms, and its first {_FIRST} calls are not timed. Blocks
+with one thread, with the team of this package and with OpenMP's threads take turns in one process; the object code is the same. Wanted: at
+most {WANTED} of OpenMP's time.
 
 {States(loops).text}
 

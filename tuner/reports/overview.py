@@ -201,7 +201,7 @@ schedule, what the static model chooses without measuring, SciPy and MKL ran in 
 compared. Ratios are times over that of the tuned kernel, medians of paired rounds with a 95% interval: above 1 the tuned kernel is
 faster. Of MKL only its products of a sparse and a dense operand ran. TACO and SPLATT were not part of this run: their columns are
 the ratios of `scheduling_peers.csv` ([what schedules are worth](scheduling.md)) for the same inputs and threads, taken in turn with
-ours of then on an AMD EPYC (Zen 5).
+our kernels of that time on an AMD EPYC (Zen 5).
 
     {COMMAND}
 

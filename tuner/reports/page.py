@@ -203,8 +203,8 @@ def _hand(material: Material) -> str:
         return ""
     return f"""## Hand-written C
 
-The same loops written by hand in C with vector types, prefetches and constant extents (the reference kernels of the project's
-requirements; measured outside of the project, gcc -O3 -march=native, the same arrays, one race). Above 1 the generated code is
+The same loops written by hand in C with vector types, prefetches and constant extents (reference kernels that are
+not part of the package, compiled by gcc -O3 -march=native; the same arrays, one race). Above 1 the generated code is
 faster. Geometric mean {geometric_mean(gains):.2f}, least {min(gains):.2f}. FOLDER holds the hand-written `kernels.c`.
 
     python -m sparsetune.tuner.reports.scheduling --only hand --hand FOLDER

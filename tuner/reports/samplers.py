@@ -84,9 +84,9 @@ def page(found: Sequence[Curves], tables: Mapping[str, TruthTable], seeds: int, 
               *(f"after {trials}" for trials in CLOSE), "area")  # fmt: skip
     return f"""# Samplers
 
-{who} searches in {len(tables)} truth tables ({seeds} seeds, {TRIALS} trials). The best time so far stands over the best of the table. A
-sampler is close enough in a table if the median search is; wanted: in {WANTED:.0%} of the tables. "After" is the geometric mean over
-tables and seeds, the area the mean over trials of its logarithm, less being better.
+{who} searches in {len(tables)} truth tables ({seeds} seeds, {TRIALS} trials). Ratios are the best time so far over the
+best of the table. A sampler is close enough in a table if its median search is; wanted: in {WANTED:.0%} of the tables. "After" is
+the geometric mean of the ratio over tables and seeds; the area is the mean of its logarithm over trials: less is better.
 
 {table(header, [_summary([one for one in found if one.sampler == name]) for name in names])}
 

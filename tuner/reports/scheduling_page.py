@@ -103,12 +103,13 @@ def _rules(figures: Figures) -> str:
     verdict = f"Above {MOST_LOSS:.0%} beyond noise: {', '.join(over)}." if over else f"None loses more than {MOST_LOSS:.0%} beyond noise."
     return f"""## What each rule on templates costs
 
-Two threads, small inputs of two kinds a kernel. Loss: time of the fastest template that the default rules of
-`compiler/space/template_filters.py` leave over that of the fastest when one rule ({" or ".join(KINDS)}) is switched off, less 1,
-by the least times; for the paper's own versions of rules, against ours. The larger of two inputs, in brackets the lower end of the
-interval of paired ratios; empty where the rule decides about nothing. Below 0: the fastest of what the
-rule drops is slower than ours. Not every template is measured: the shortest that the default rules leave, a seeded sample of every set,
-split sizes from a short list, more near the best, and for the best without a rule its like among those left. {verdict}
+Two threads, small inputs of two kinds for each kernel. The loss of a rule is t / u - 1, by least times: t is the time of the fastest
+template that the default rules of `compiler/space/template_filters.py` leave, u that of the fastest template when this rule
+({" or ".join(KINDS)}) is switched off; the paper's own versions of rules are compared with ours. The larger loss of the two inputs is
+shown, with the lower end of the interval of paired ratios in brackets; nothing if the rule drops no template. Below 0, the fastest
+template that the rule drops is slower than ours. Not every template is measured: only the shortest that the default rules leave, a seeded
+sample of every set with split sizes from a short list, more near the best, and, for the best template without a rule, the one among those
+left that is most like it. {verdict}
 
     {COMMAND} --only rules
 
@@ -274,7 +275,7 @@ def _hand(figures: Figures) -> str:
     means = ", ".join(f"{kernel} {geometric_mean(found):.2f} (least {min(found):.2f})" for kernel, found in by_kernel.items())
     return f"""## Hand-written kernels
 
-Measured against C that is no part of the project: a folder with `kernels.c`, written with vector types, prefetches and constant
+Measured against C that is not part of the package: a folder with `kernels.c`, written with vector types, prefetches and constant
 extents, compiled with gcc and the flags that its head names. Ours with the schedules of `performance_schedules.csv`. Geometric mean
 {geometric_mean([gain for _, gain in gains]):.2f} (the aim is 0.95), least {min(gain for _, gain in gains):.2f} (0.85): {means}.
 
@@ -299,8 +300,8 @@ def _outside(figures: Figures) -> str:
     notes = "\n".join(f"- {text}" for text in dict.fromkeys(f"{one.peer}: {one.flags}. {one.source}" for one in figures.outside))
     return f"""## Compilers and libraries that are not on PyPI
 
-Measured outside of the project, on the same inputs, in turn with ours; the rows are read from `scheduling_peers.csv`. Ratio: their time
-over ours; geometric means against the faster of them: {means}.
+Measured with programs that are not part of the package, on the same inputs, in turn with ours; the rows are read from
+`scheduling_peers.csv`. Ratio: their time over ours; geometric means against the faster of them: {means}.
 
 {notes}
 

@@ -42,7 +42,7 @@ class States:
             when = "date unknown" if not dates else dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
             mark = f"({_letter(place)}) " if place else ""
             lines.append(f"- {mark}{machine}, {when}, commit {commit}: {self._counts[state]} rows")
-        return "Rows were taken in these states; those on lines with a mark are not of the first:\n\n" + "\n".join(lines)
+        return "Machine, date and commit of the rows; lines without a mark have rows of the first:\n\n" + "\n".join(lines)
 
 
 def _state(row: Taken) -> State:
