@@ -41,7 +41,7 @@ def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[De
 
 @cache
 def _read(file: Path, workload: Workload) -> tuple[Decision, ...]:
-    """Return the decisions in a file for a workload, its machine aside, and its threads where these are 0; whether a schedule is legal is
+    """Return the decisions in a file for a workload, its machine aside, and its threads where these are 0; what a schedule means is
     asked of those alone that are used."""
     threads = {"threads": workload.threads} if workload.threads else {}
     like = {"expression": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target, **threads}

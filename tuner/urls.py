@@ -15,6 +15,9 @@ from ..compiler.native.folders import user_folder
 SHIPPED = "SPARSETUNE_SHIPPED"
 """Environment variable: a file in place of the schedules that ship with the package; if it is empty, none ship."""
 
+IN_MEMORY = ":memory:"
+"""Path of a database that no file keeps."""
+
 _SHIPPED_FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
 
 

@@ -25,7 +25,6 @@ from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from ..schedule.directives import Call
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
-from .device_styles import device_styles
 from .forests.structures import forest_structures
 from .gathers import GATHER
 from .joins import Joins
@@ -160,6 +159,8 @@ class _Listing:
         """Yield what gives loops to threads, or to the units of a GPU."""
         situation, threads = self._situation, self._threads
         if self._target == "cuda":
+            from .device_styles import device_styles  # which processors have no need of
+
             yield from device_styles(structure, situation)
             return
         yield from parallel_styles(structure, situation, threads)

@@ -206,8 +206,9 @@ def schedules_for(
         target: "cpu" or "cuda".
         extents: those that are known, by index: what takes others for granted is left out; None: nothing is.
     """
-    for named in LIBRARY:
-        if named.target == target:
+    subscripted = sum(map(bool, (access.subscripts for access in (assignment.target, *accesses(assignment.value)))))
+    for named in LIBRARY:  # texts are read of those alone that have as many tensors with indices
+        if named.target == target and named.expression.count("(") == subscripted:
             names = same_form(parse(named.expression), assignment)
             if names is not None and (extents is None or all(extents.get(names[index]) == extent for index, extent in named.extents)):
                 tensors = (assignment.target, *accesses(assignment.value))

@@ -15,7 +15,7 @@ from ..shown import attribute
 from .aligned import index_dtype
 from .dtypes import cast_values, checked_dtype, checked_fill
 from .entries import Entries
-from .kernels import active
+from .kernels import active, light
 from .pack import pack
 from .sealed import kept
 from .shape import checked_shape
@@ -223,7 +223,7 @@ def _from_compressed(
     rows, columns = (shape[mode] for mode in format.order)
     # what will be kept is copied before it is checked: another thread may write it in between
     pos, crd = (_index_array(part) if borrow else kept(_index_array(part)) for part in (pos, crd))
-    state = 3 if len(pos) != rows + 1 else active().check_segments(pos, crd, min(len(crd), len(values)), columns)
+    state = 3 if len(pos) != rows + 1 else light(len(pos) + len(crd)).check_segments(pos, crd, min(len(crd), len(values)), columns)
     if state == 3:
         raise DataError(f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {len(crd)} indices")
     if state == 2:

@@ -113,3 +113,16 @@ def _native() -> Kernels | None:
 def active() -> Kernels:
     """Return the kernels of this process."""
     return _native() or numpy_kernels.NumpyKernels()
+
+
+LIGHT = 1 << 18
+"""Elements that a process passes over before it loads the native kernels for passes of ``light``: loading takes as long as NumPy does."""
+
+_light_work = 0
+
+
+def light(work: int) -> Kernels:
+    """Return the kernels for a pass over so many elements that NumPy does well too: its own, as long as loading others would not pay."""
+    global _light_work
+    _light_work += work
+    return active() if _light_work >= LIGHT or _native.cache_info().currsize else numpy_kernels.NumpyKernels()

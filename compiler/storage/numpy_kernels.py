@@ -114,7 +114,7 @@ class NumpyKernels:
         return out_pos, aligned_copy(rows[permutation]), aligned_copy(values[permutation])
 
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
-        if int(pos[0]) != 0 or (np.diff(pos) < 0).any() or int(pos[-1]) > stored:
+        if int(pos[0]) != 0 or (pos[1:] < pos[:-1]).any() or int(pos[-1]) > stored:  # a difference might overflow
             return 3
         crd = crd[: int(pos[-1])]
         if len(crd) and (int(crd.min()) < 0 or int(crd.max()) >= extent):

@@ -10,8 +10,7 @@ import os
 from pathlib import Path
 
 from ...compiler.native.folders import user_folder
-from ..urls import database_url, default_url, sqlite_path
-from .sqlite import IN_MEMORY, SqliteConnection
+from ..urls import IN_MEMORY, database_url, default_url, sqlite_path
 from .store import Database
 
 __all__ = ["Database", "default_url", "open_database", "sqlite_path", "studies_folder"]
@@ -26,6 +25,8 @@ def open_database(url: str | os.PathLike[str] | None = None, read_only: bool = F
     text = database_url(url)
     path = sqlite_path(text)
     if path is not None:
+        from .sqlite import SqliteConnection  # with the standard library's driver, of which a lookup without a database needs nothing
+
         return Database(SqliteConnection(path, read_only), create=not read_only)
     from .server import ServerConnection
 

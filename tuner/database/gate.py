@@ -134,7 +134,7 @@ def from_json(line: object, judged: bool = True) -> Record:
 
     Args:
         line: the object.
-        judged: whether a schedule that ran has to be legal; else whoever uses it asks, since that takes long.
+        judged: whether its schedule has to have a meaning, and to be legal if it ran; else whoever uses it asks, since that takes long.
 
     Raises:
         DatabaseError: the object is no record, one of a newer version, or one of its fields has no meaning.
@@ -179,9 +179,9 @@ def _whole_fault(record: Record, judged: bool) -> str | None:
     if isinstance(record, Decision):
         if record.speedup_low > record.speedup_high:
             return f"speedup_low {record.speedup_low:g} is larger than speedup_high {record.speedup_high:g}"
-        return schedule_fault(workload, entry.extents, record.schedule, judged)
+        return schedule_fault(workload, entry.extents, record.schedule, True) if judged else None
     if (record.seconds is None) == (record.status is Status.OK):
         return f"seconds is {record.seconds}, but status is {record.status}"
     if record.low is not None and record.high is not None and record.low > record.high:
         return f"low {record.low:g} is larger than high {record.high:g}"
-    return schedule_fault(workload, entry.extents, record.schedule, judged and record.status is Status.OK)
+    return schedule_fault(workload, entry.extents, record.schedule, record.status is Status.OK) if judged else None

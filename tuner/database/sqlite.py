@@ -16,12 +16,10 @@ from typing import Any
 from urllib.parse import quote
 
 from ...compiler.errors import DatabaseError
-from ..urls import file_stamp
+from ..urls import IN_MEMORY, file_stamp
 
 BUSY_SECONDS = 30.0
 """How long to wait for another process's write; one takes milliseconds."""
-
-IN_MEMORY = ":memory:"
 
 
 class SqliteConnection:

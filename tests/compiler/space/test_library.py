@@ -11,6 +11,7 @@ from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space import library
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule, same_form, schedules_for
 
 
@@ -52,3 +53,15 @@ def test_same_form() -> None:
 def test_the_evaluation_of_the_paper_is_there() -> None:
     origins = " ".join(named.origin for named in LIBRARY)
     assert all(figure in origins for figure in ("Figure 2d", "Figure 2e", "Figures 4 and 5", "section 7.2", "section 7.3"))
+
+
+@pytest.mark.parametrize("text", sorted({named.expression for named in LIBRARY}))
+def test_brackets_of_expressions_are_those_of_tensors_with_indices(text: str) -> None:
+    """``schedules_for`` reads no expression with more or fewer of them than the one that is asked for has."""
+    known = parse(text)
+    assert text.count("(") == sum(bool(access.subscripts) for access in (known.target, *accesses(known.value)))
+
+
+def test_only_expressions_that_may_fit_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "parse", lambda text: pytest.fail(f"{text} has more tensors"))
+    assert list(schedules_for(parse("y(i) = x(i)"))) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from sparsetune.compiler.storage import kernels
@@ -139,6 +141,20 @@ def test_segments_are_checked(each_kernel: str, monkeypatch: pytest.MonkeyPatch)
         assert passes.check_segments(pos, changed, len(crd), 10) == state
     assert passes.check_segments(pos[::-1].copy(), crd, len(crd), 10) == 3
     assert passes.check_segments(np.zeros(1, np.int64), crd[:0], 0, 0) == 0
+    around = np.array([0, 6 * 10**18, -6 * 10**18, -4 * 10**17, 5])  # whose differences, in 64 bits, are positive
+    assert passes.check_segments(around, crd[:5], 5, 10) == 3
+
+
+def test_a_little_work_loads_no_native_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_light_work", 0)
+    native = functools.cache(NumpyKernels)
+    monkeypatch.setattr(kernels, "_native", native)
+    for _ in range(3):
+        kernels.light(kernels.LIGHT // 4)
+    assert native.cache_info().currsize == 0
+    assert kernels.light(kernels.LIGHT // 4) is native()
+    monkeypatch.setattr(kernels, "_light_work", 0)
+    assert kernels.light(1) is native()  # which are there
 
 
 def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
