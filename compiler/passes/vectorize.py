@@ -47,11 +47,15 @@ from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_
 from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable, vector_form
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
+from .narrow import WIDE, narrow_extents
 from .plan import REDUCTIONS, Chunk, Plan, begun, chunks_of, combined, first_values, make_plan
 from .simplify import simplify_expression
 
 ACCUMULATORS = 4
 """Independent sums of a reduction: enough to hide the latency of an addition."""
+
+WRITTEN_ACCUMULATORS = 2
+"""The same of a sum that is written out: those of further iterations around it are computed beside it, and each is added in the end."""
 
 GATHERING = 2
 """The same of sums that gather where that is done by single loads; instructions that gather take longer than the sums that they feed."""
@@ -70,6 +74,7 @@ def vectorize(function: Function, setting: Setting) -> Function:
 class _Pass:
     def __init__(self, function: Function, setting: Setting) -> None:
         unit, self.widest, self.lanes = setting.unit, setting.widest(function), setting.lanes(function)
+        self.narrows, self.narrow = unit.bytes == WIDE, frozenset[int]()
         self.masks, self.gather_bytes = unit.masks, min(unit.bytes, unit.gather_bytes)
         self.gathering = GATHERING if self.gather_bytes < unit.bytes else 1
         self.fresh = setting.names(function)
@@ -77,8 +82,10 @@ class _Pass:
         self.names: dict[tuple[str, int], str] = {}
 
     def run(self, body: Steps) -> Steps:
+        if self.narrows:
+            self.narrow = narrow_extents(self._vector_loops(body), self.lanes)
         for array, allocation in self._register_arrays(body).items():
-            chunks = chunks_of(int(_constant(allocation.length)), self.lanes)
+            chunks = self._chunks(int(_constant(allocation.length)))
             if len(self.names) + len(chunks) <= REGISTERS:
                 self.registers[array] = chunks
                 self.names |= {(array, chunk.first): self.fresh(f"{array}_{chunk.first}") for chunk in chunks}
@@ -112,6 +119,10 @@ class _Pass:
         if isinstance(node, For) and is_vectorizable(node, self.lanes):
             return [node]
         return [loop for child in node.children if isinstance(child, Step) for loop in self._vector_loops(child)]
+
+    def _chunks(self, extent: int) -> tuple[Chunk, ...]:
+        """Return the vectors of a loop that is written out, or of a register array that such loops use."""
+        return chunks_of(extent, self.lanes // 2 if extent in self.narrow else self.lanes)
 
     # Rewriting
 
@@ -147,7 +158,7 @@ class _Pass:
             most = WRITTEN_OUT // 4 if nodes_of(loop.body, For) else WRITTEN_OUT
             used = {array for array, _, _ in element_accesses(loop.body)}
             if is_short(extent, most, self.lanes) or used & self.registers.keys():
-                return self._written_out(loop, chunks_of(extent, self.lanes))
+                return self._written_out(loop, self._chunks(extent))
         return self._vector_loop(loop)
 
     def _without_stores_to_one_place(self, loop: For) -> tuple[For, tuple[Step, Step] | None]:
@@ -171,7 +182,7 @@ class _Pass:
         stored = {array for array, _, written in element_accesses(loop.body) if written}
         loaded = {array for array, _, written in element_accesses(loop.body) if not written}
         plan.hoisted = None if stored & loaded - self.registers.keys() else {}
-        low, accumulators = int(_constant(loop.low)), _vectors_a_step(loop) or ACCUMULATORS
+        low, accumulators = int(_constant(loop.low)), _vectors_a_step(loop) or WRITTEN_ACCUMULATORS
         made = []
         for number, chunk in enumerate(chunks):
             place = Const(low + chunk.first, I64)

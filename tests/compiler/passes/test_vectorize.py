@@ -198,7 +198,7 @@ def test_accumulators_are_registers(extent: int, count: int) -> None:
     assert not any(isinstance(node, Store) for node in walk(sparse))
 
 
-@pytest.mark.parametrize(("extent", "halvings"), [(20, 1), (12, 1), (9, 0), (13, 1), (14, 2), (16, 0), (7, 1)])
+@pytest.mark.parametrize(("extent", "halvings"), [(28, 1), (20, 0), (14, 1), (13, 0), (44, 1), (46, 2), (32, 0), (7, 1)])
 def test_a_rest_is_summed_with_the_vectors_before_it(extent: int, halvings: int) -> None:
     product = times(element("x", K), element("y", K))
     made = vectorized(simplify(with_total(loop(whole(extent), SetVar(TOTAL, product, "+"), tag=Vector()))), 64)
@@ -206,6 +206,34 @@ def test_a_rest_is_summed_with_the_vectors_before_it(extent: int, halvings: int)
     assert called == Counter({"sum_halves": halvings, "sum_lanes": 1})
     begun = [node.value for node in walk(made.body) if isinstance(node, Declare) and node.variable.name != TOTAL.name]
     assert [value for value in begun if not isinstance(value, Binary)] == []  # none with zeros
+
+
+def widths(made: Function) -> set[int]:
+    return {kind.lanes for kind in vectors_of(made.body)}
+
+
+@pytest.mark.parametrize(("extent", "bytes_", "lanes"), [(8, 64, 4), (24, 64, 4), (32, 64, 8), (24, 32, 4), (200, 64, 8)])
+def test_short_sums_take_narrower_vectors(extent: int, bytes_: int, lanes: int) -> None:
+    product = SetVar(TOTAL, times(element("x", K), element("y", K)), "+")
+    assert widths(vectorized(with_total(loop(whole(extent), product, tag=Vector())), bytes_)) == {lanes}
+
+
+def test_rows_that_sums_read_again_and_again_are_held_in_vectors_as_narrow() -> None:
+    p, held = Var("p", I64), Allocate("held", F64, whole(20), "registers")
+    product = SetVar(TOTAL, times(element("held", K), element("y", plus(K, p))), "+")
+    copied, summed = loop(whole(20), Store("held", K, element("x", K))), loop(whole(20), product, tag=Vector())
+    kernel = with_total(Steps((held, copied, For(p, whole(0), whole(5), summed))))
+    made = vectorized(kernel, 64)
+    assert not any(isinstance(node, Allocate) for node in walk(made.body))
+    assert widths(made) == {4}
+    np.testing.assert_array_equal(outputs(made, [0])[4], outputs(kernel, [0])[4])
+
+
+def test_rows_that_are_updated_too_keep_wide_vectors() -> None:
+    product = SetVar(TOTAL, times(element("x", K), element("y", K)), "+")
+    update = Store("z", K, times(element("x", K), element("y", K)), "+")
+    both = Steps((loop(whole(16), product, tag=Vector()), loop(whole(16), update)))
+    assert 8 in widths(vectorized(with_total(both), 64))
 
 
 def test_a_sum_of_negative_zeros_keeps_its_sign() -> None:

@@ -40,15 +40,15 @@ static __attribute__((noinline)) void st_parallel(const void *st_given, st_claim
         int64_t A2_crd_row = A2_crd[p] * 40;
         f64x4 s_1 = *(const f64x4_u *)&U_vals[i * 40] * *(const f64x4_u *)&V_vals[A2_crd_row];
         f64x4 s_2 = *(const f64x4_u *)&U_vals[i * 40 + 4] * *(const f64x4_u *)&V_vals[A2_crd_row + 4];
-        f64x4 s_3 = *(const f64x4_u *)&U_vals[i * 40 + 8] * *(const f64x4_u *)&V_vals[A2_crd_row + 8];
-        f64x4 s_4 = *(const f64x4_u *)&U_vals[i * 40 + 12] * *(const f64x4_u *)&V_vals[A2_crd_row + 12];
+        s_1 += *(const f64x4_u *)&U_vals[i * 40 + 8] * *(const f64x4_u *)&V_vals[A2_crd_row + 8];
+        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 12] * *(const f64x4_u *)&V_vals[A2_crd_row + 12];
         s_1 += *(const f64x4_u *)&U_vals[i * 40 + 16] * *(const f64x4_u *)&V_vals[A2_crd_row + 16];
         s_2 += *(const f64x4_u *)&U_vals[i * 40 + 20] * *(const f64x4_u *)&V_vals[A2_crd_row + 20];
-        s_3 += *(const f64x4_u *)&U_vals[i * 40 + 24] * *(const f64x4_u *)&V_vals[A2_crd_row + 24];
-        s_4 += *(const f64x4_u *)&U_vals[i * 40 + 28] * *(const f64x4_u *)&V_vals[A2_crd_row + 28];
+        s_1 += *(const f64x4_u *)&U_vals[i * 40 + 24] * *(const f64x4_u *)&V_vals[A2_crd_row + 24];
+        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 28] * *(const f64x4_u *)&V_vals[A2_crd_row + 28];
         s_1 += *(const f64x4_u *)&U_vals[i * 40 + 32] * *(const f64x4_u *)&V_vals[A2_crd_row + 32];
         s_2 += *(const f64x4_u *)&U_vals[i * 40 + 36] * *(const f64x4_u *)&V_vals[A2_crd_row + 36];
-        s += st_lanes_sum_f64x4(s_1 + s_2 + (s_3 + s_4));
+        s += st_lanes_sum_f64x4(s_1 + s_2);
         O_vals[p] = A_vals[p] * s;
       }
     }
