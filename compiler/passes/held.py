@@ -47,6 +47,9 @@ WIDE, NARROW = 24, 8
 """Vectors that rows and accumulators may take together, where vectors have 64 bytes and there are 32 registers, and where there are 16:
 sums and what is read need some too."""
 
+SHORTEST = 4
+"""Elements of a row that is worth registers: the two that vectors of 16 bytes hold of it at most are read as soon as they are needed."""
+
 
 @frozen
 class Row:
@@ -118,7 +121,7 @@ class _Pass:
         if nodes_of(loop.body, For, If, While, Select):
             return False
         extent = int(loop.high.value)
-        return extent >= self.lanes and is_short(extent, WRITTEN_OUT, self.lanes) and is_vectorizable(loop, self.lanes)
+        return extent >= SHORTEST and is_short(extent, WRITTEN_OUT, self.lanes) and is_vectorizable(loop, self.lanes)
 
 
 def _always(statement: Step) -> Iterator[For]:

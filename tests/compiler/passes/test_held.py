@@ -21,17 +21,13 @@ def at(row: Value) -> Value:
     return Binary("+", Binary("*", row, Const(WIDTH, I64), I64), R, I64)
 
 
-def over_rows(*steps: Step) -> For:
-    return For(R, Const(0, I64), Const(WIDTH, I64), Steps(steps))
+def added(place: Value, target: Value, width: int = WIDTH) -> Step:
+    return For(R, Const(0, I64), Const(width, I64), Steps((Store("y", target, Load("a", place, F64), "+"),)))
 
 
-def added(place: Value, target: Value) -> Step:
-    return over_rows(Store("y", target, Load("a", place, F64), "+"))
-
-
-def held(*steps: Step) -> Steps:
+def held(*steps: Step, vectors: int = 32) -> Steps:
     """Return a loop over p after the pass."""
-    return hold_rows(function((For(P, LOW, HIGH, Steps(steps)),), KINDS, ["low", "high", "q"]), Setting(VectorUnit(32))).body
+    return hold_rows(function((For(P, LOW, HIGH, Steps(steps)),), KINDS, ["low", "high", "q"]), Setting(VectorUnit(vectors))).body
 
 
 def rows_in(body: Steps) -> list[str]:
@@ -63,6 +59,11 @@ def test_a_row_is_read_before_a_loop_that_runs(low: int, high: int, row: int) ->
 )
 def test_other_rows_are_not(steps: tuple[Step, ...]) -> None:
     assert rows_in(held(*steps)) == []
+
+
+@pytest.mark.parametrize(("width", "rows"), [(3, []), (4, ["a_held"]), (7, ["a_held"])])
+def test_rows_shorter_than_a_vector(width: int, rows: list[str]) -> None:
+    assert rows_in(held(added(at(Q), at(P), width), vectors=64)) == rows
 
 
 def test_rows_take_no_more_than_the_registers() -> None:

@@ -169,7 +169,7 @@ def test_vectors_compiled(compiler: str, width: int) -> None:
     statements = [
         Steps((For(Var("once", I64), whole(0), whole(2), Steps(tuple(body(high, Vector())))),))
         for body in BODIES
-        for high in (whole(21), whole(200), N)
+        for high in (whole(7), whole(21), whole(28), whole(200), N)
     ]
     plain = function(statements, ARRAYS, ["n"])
     expected, arrays = outputs(plain, [37]), buffers()
