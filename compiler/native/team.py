@@ -33,20 +33,22 @@ def join_team(library: Any) -> None:
     """Give the parallel loops of a loaded object the team of this process."""
     found = _team()
     if found is not None:
+        _tell(found, tuple(sorted(usable_cores())), available_cores())
         library.st_team = foreign_interface(_declarations()).cast("void *", found.st_team_run)
 
 
 def respect_limits() -> int:
     """Tell the team on which cores it may run and how many of them at once, as affinity and quota are now; return how many.
 
-    Affinity is looked at in every call, the quota, which stands in files, once in a tenth of a second.
+    A team that nothing has joined yet is not loaded for that: it is told when something does. Affinity is looked at in every call, the
+    quota, which stands in files, once in a tenth of a second.
     """
     global _respected
     now, tenth = affinity(), int(10 * time.monotonic())
     seen, at, running = _respected
     if now != seen or tenth != at:
         running = available_cores()
-        found = _team()
+        found = _loaded_team()
         if found is not None:
             _tell(found, tuple(sorted(usable_cores())), running)
         _respected = now, tenth, running
@@ -86,8 +88,12 @@ def workers() -> int:
 
 def alone_calls() -> int:
     """Return how many calls of parallel loops worked alone since others had kept workers from their cores; 0 before there is a team."""
-    found = _team() if _team.cache_info().currsize else None
+    found = _loaded_team()
     return 0 if found is None else found.st_team_alone_calls()
+
+
+def _loaded_team() -> Any:
+    return _team() if _team.cache_info().currsize else None
 
 
 @cache
