@@ -24,7 +24,7 @@ from .privatize import PRIVATE
 from .scope import Scope
 
 ROW_BYTES = 1024
-"""The longest row that is kept: 16 vectors of 64 bytes, half of the registers of machines that have such."""
+"""The longest row that is kept, in bytes: 16 vectors of 64 bytes, half of the registers of machines with such vectors."""
 
 
 @frozen
@@ -67,9 +67,9 @@ def is_collapsed(context: Context, index: str) -> bool:
 
 
 def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
-    """Accumulate in a local variable or row what a chain of loops adds to a target; None where the components change otherwise.
+    """Return a statement that accumulates in a local variable or row what a chain of loops adds to a target; None if other loops write it.
 
-    Both are ordinary workspaces, so everything that is known of those holds for them.
+    Variable and row are ordinary workspaces, so everything that holds for workspaces holds for them.
     """
     chain: list[Forall] = []
     beside: dict[int, Unless] = {}  # by the number of loops around it: what is added elsewhere than to the component

@@ -1,4 +1,4 @@
-"""Subsections below many parents: what a subscript still lacks, where subscripts of levels above lack something too.
+"""Subsections below many parents: those of a subscript with an open index, when subscripts of levels above have open indices too.
 
 Case (c) of Liu et al., "Compiler support for sparse tensor convolutions", sections 5.2.1 and 5.2.2. A subsection of rows i to i + 2 begins
 at an offset in the columns of each of them. A buffer holds for every parent the first position that is in the subsection, or behind it; the
@@ -23,7 +23,7 @@ from .recovery import coordinate
 from .scope import Scope
 
 CROWDED = 2
-"""Times the offsets that entries of some parents reach: from as many as there are, hardly one is empty."""
+"""Hardly any offset is empty if the parents' entries reach so many offsets that this many times their number is all offsets."""
 
 Visit = Callable[[Place], list[Step]]
 

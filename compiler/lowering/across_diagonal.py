@@ -1,4 +1,4 @@
-"""What is added across the diagonal of a symmetric matrix of which half is stored, and how threads share that.
+"""Additions across the diagonal of a symmetric matrix of which half is stored, and how threads share them.
 
 Rows i store the coordinates j <= i, and each entry adds to component i and to component j (``concrete/mirrored.py``). Where a share of
 the work is a run of rows, j is a row of its own or of an earlier share: only the latter meet what other threads write, so that a share
@@ -18,7 +18,7 @@ from .scope import Scope
 
 
 def added_across(context: Context, scope: Scope, statement: Unless) -> list[Step]:
-    """Return the steps of what is added where row and column differ."""
+    """Return the steps that add across the diagonal, under the condition that row and column differ."""
     scope = scope.guarded()
     target = _shared_by_rows(context, scope, statement)
     with context.names.block():

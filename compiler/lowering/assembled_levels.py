@@ -1,4 +1,4 @@
-"""One level of a result that is being assembled: what is appended to it, and the names of its arrays and variables."""
+"""One level of a result that is being assembled: how entries are appended to it, with the names of its arrays and variables."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AssembledLevel:
 
     @property
     def entries(self) -> tuple[AssembledLevel, ...]:
-        """The levels to which an entry is appended at once."""
+        """The levels that get a coordinate with every entry: this one and those that it carries."""
         return (*self.carried, self)
 
 

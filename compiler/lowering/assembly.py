@@ -45,7 +45,7 @@ START = 1024  # elements of a growing array at first
 
 @frozen
 class Phase:
-    """What a pass through the loops does to arrays.
+    """One pass through the loops that assemble a result, and what it does to arrays.
 
     Attributes:
         stores: whether entries are stored; else only cursors move.
@@ -141,7 +141,7 @@ class Assembly:
         return not self.phase.stores
 
     def open(self, index: str, coordinates: dict[str, Value], names: Names) -> tuple[list[Step], list[Step]]:
-        """Return what stands before and after the body of a loop over an index of the result."""
+        """Return the steps before and after the body of a loop over an index of the result."""
         level = self.level_of(index)
         entry = self.levels[level]
         child = self.child(level)
@@ -158,7 +158,7 @@ class Assembly:
             counted: list[Step] = [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
             notes = self._notes(level, coordinates)
             if self.phase == FILL and self.stored_above(level) is not None:
-                counted, notes = [], [*counted, *notes]  # a block without children is not kept: its place may be another thread's
+                counted, notes = [], [*counted, *notes]  # a block without children is not kept: its place may belong to another thread
             return before, [*counted, If(compare(">", cursor(below), begin), Steps(tuple(notes)))] if notes else counted
         record: list[Step] = []
         if below.head == level + 1:

@@ -1,4 +1,4 @@
-"""Assignments: where a value goes, whether threads may meet there, and what must stand there before."""
+"""Assignments: where a value is stored, whether threads may meet there, and what must be stored there before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dense loops that BLAS does (``call``): which arrays, from where, in what steps (csrc/st_blas.h)."""
+"""Dense loops that BLAS computes (``call``): its arguments, which are arrays with first elements and strides (csrc/st_blas.h)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _strategy(
     if everywhere:
         return _accompanied(context, scope, index, window, statement, operands, body)
     passing = any(_next_kind(context, scope, access).passes for access in operands)
-    if tag.merge == "bitmap" and len(operands) > 1 and not context.wide and not passing:  # then no array has room for the range
+    if tag.merge == "bitmap" and len(operands) > 1 and not context.wide and not passing:  # 64-bit extents: no array has room for the range
         return scattered(context, scope, index, window, statement, found, body)
     if only_point(found) is None and has_parts(context, statement):
         return united(context, scope, index, window, statement, found, body)

@@ -1,4 +1,4 @@
-"""What one kernel gathers while it is lowered: names and parameters, workspaces that sums need, what is hoisted, facts about stores."""
+"""The state of lowering one kernel: names and parameters, workspaces for sums, hoisted steps, facts about stores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Lower: TypeAlias = "Callable[[Context, Stmt, Scope], list[Step]]"
 
 
 class Context:
-    """What one kernel gathers while it is lowered; everything that depends on the place in the nest is in ``Scope`` instead."""
+    """The state of lowering one kernel; everything that depends on the place in the nest is in ``Scope`` instead."""
 
     def __init__(
         self, program: Program, types: Mapping[str, TensorType], result: Access, keys: Mapping[Access, str], value_type: Type,
@@ -95,7 +95,7 @@ class Context:
         return name
 
     def is_sum(self, statement: Stmt) -> bool:
-        """Whether a statement adds up in such a workspace and hands on what is in it: one thing, though it has two parts."""
+        """Whether a statement adds up in such a workspace and hands the sum on: it counts as one statement, though it has two parts."""
         return isinstance(statement, Where) and statement.producer.assignments[0].target.tensor in self.sums
 
     def writes(self, tensor: str) -> tuple[tuple[tuple[str, ...], Assign], ...]:

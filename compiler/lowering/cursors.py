@@ -1,4 +1,4 @@
-"""Operands that are stepped through side by side: where each of them stands."""
+"""Cursors: the present positions of operands that are stepped through side by side."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Cursor:
     segment: Var | None = None
 
     def place(self, scope: Scope) -> Place:
-        """Return where the operand is with the position of this iteration."""
+        """Return the place of the operand at the position of this iteration."""
         return scope.place(self.access).deeper(self.position, self.segment)
 
     @property
     def running(self) -> Value:
-        """Whether something is left."""
+        """Return the condition that the cursor has not reached its end."""
         return compare("<", self.position, self.high)
 
     def move_on(self, here: Value) -> Step:

@@ -1,4 +1,4 @@
-"""Loops over original and derived indices: what each one iterates, and what becomes known in it.
+"""Loops over original and derived indices: what each iterates over, and which values it makes known.
 
 The relation that made an index says which shape its loop has (``concrete.shapes``; Senanayake et al., section 5): tiles narrow the
 window of what they cut; what goes through another index iterates that, inside its tile; entries are those stored; a nest is clipped
@@ -98,7 +98,7 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
     outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)
     inner_tag = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
     inner_loop: Stmt = Forall(nest.inner, forall.body, inner_tag)
-    if not is_collapsed(context, nest.outer):  # which else becomes a nest around it
+    if not is_collapsed(context, nest.outer):  # otherwise it becomes a nest around it
         inner_loop = accumulated(context, inner_loop, at_place(scope, nest.outer))
     rows = Forall(nest.outer, inner_loop, outer_tag)
     if nest.fused not in scope.windows:

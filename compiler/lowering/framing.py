@@ -1,4 +1,4 @@
-"""What stands around the steps of a kernel: allocations, zeros, what finishes results; and the kernel as a function."""
+"""The frame of a kernel: allocations, zeros and the finishing of results around its steps; and the kernel as a function."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ..ir.nodes import Allocate, Free, Step, Type, Value
 
 @dataclass
 class Allocations:
-    """What is hoisted to one place, and what frees it at the end."""
+    """The steps hoisted to one place, and those that free their arrays at the end."""
 
     before: list[Step] = field(default_factory=list)
     after: list[Step] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Hoisting:
 
     @contextmanager
     def thread(self) -> Iterator[Allocations]:
-        """Collect what is hoisted inside a parallel loop: it is private to a thread."""
+        """Collect the steps hoisted inside a parallel loop, whose arrays are private to a thread."""
         own = Allocations()
         self._open.append(own)
         try:

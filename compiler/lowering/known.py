@@ -1,4 +1,4 @@
-"""Indices that become known by value, not by the loop that iterates them: what follows from each of them.
+"""Indices that become known by value, not by a loop over them, and the indices that follow from them.
 
 A loop over the inner half of a split that stands outside the outer half is a plain loop; once both halves have values, so has what
 was split, and everything that it was derived from (``recover_original`` of Senanayake et al., Figure 18), under the guards that

@@ -43,7 +43,7 @@ def merged(
 
 
 def _room(scope: Scope, statement: Stmt, index: str, cursors: list[Cursor]) -> tuple[list[Step], Scope]:
-    """Make room for what all operands can lead to; how many subsections there are is not known before."""
+    """Make room for all entries that the operands can lead to; the number of subsections is not known before."""
     if any(isinstance(cursor, OffsetCursor) for cursor in cursors):
         return [], scope
     return room(scope, statement, index, [(cursor.position, cursor.high) for cursor in cursors])

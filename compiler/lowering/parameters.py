@@ -1,4 +1,4 @@
-"""What a kernel takes: arrays and sizes, declared where they are first asked for, and the names of everything in it."""
+"""The parameters of a kernel, arrays and sizes, declared when they are first needed, and all names in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operand's index arrays a sparse result takes as its own, and the order in which it is made then."""
+"""Whether a sparse result can share the index arrays of an operand, and in which order of levels it is made then."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The iterations of the outermost loop are cut into pieces, each of which one thread appends to arrays of its own. As soon as it is known
 how many entries all pieces before have, a piece is copied to its place in the result and its room is used again, so that the arrays of
 threads stay in their caches. Pieces that a thread still keeps when it ends, because others were late or the result had no room left, are
-copied when all are there. Nothing of the result depends on who did what. One piece alone is the result.
+copied when all are there. The result does not depend on which thread made which piece. If there is one piece, it is the result.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def appends(context: Context, scope: Scope, forall: Forall) -> bool:
 
 
 def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
-    """Return the loop of a forall whose iterations go to threads, and what brings the entries that they append together."""
+    """Return the loop of a forall whose iterations go to threads, and the steps that put together the entries they append."""
     assembly = scope.assembly
     assert assembly is not None
     threads, expected = context.size_parameter(("threads", "count"), "threads"), expected_entries(context)
@@ -244,7 +244,7 @@ class _Pieces:
         ]
 
     def end(self) -> list[Step]:
-        """Return how the result becomes whole: all that is not at its place is copied there."""
+        """Return the steps that complete the result: they copy every piece that is not at its place yet."""
         totals = [Declare(known(entry.total), self._place(self.count, level)) for level, entry in enumerate(self.levels)]
         taken = [Take(part.whole, part.type, self.left, integer(place)) for place, part in enumerate(self.parts)]
         owner = Load(self.owners, self.piece, I64)
@@ -278,13 +278,13 @@ class _Pieces:
     # In a thread
 
     def private(self) -> list[Step]:
-        """Return what a thread begins with."""
+        """Return the steps at the start of a thread."""
         arrays = (self.kept, *self.kept_begins)
         number = Declare(self.thread, Call("enlist", (self.left,), I64))
         return [number, Declare(self.first, ZERO), Declare(self.last, ZERO), *(Allocate(array, I64, self.count) for array in arrays)]
 
     def finish(self) -> list[Step]:
-        """Return how a thread ends: it leaves its arrays, and writes down which pieces are in them."""
+        """Return the steps at the end of a thread: it leaves its arrays, and notes which pieces they hold."""
         place = Var(self.piece.name, I64)
         kept = Load(self.kept, place, I64)
         notes: list[Step] = [Store(self.owners, kept, add(self.thread, ONE))]

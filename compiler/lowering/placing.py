@@ -1,4 +1,4 @@
-"""Results whose last stored level says where its entries go once they are counted: tables, fibres of one length.
+"""Results whose last stored level has places for its entries only once they are counted: hash tables, fibres of one length.
 
 They are appended to a list first, as to a compressed level. Then the kind of the level makes its arrays, with room for all, and every entry
 goes to the place that the kind gives it (``LevelKind.slots``, ``vacant`` and ``place``).

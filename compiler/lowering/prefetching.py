@@ -1,4 +1,4 @@
-"""Prefetch: ask for what an operand will be read at some iterations ahead, while its address is known already."""
+"""Prefetches: of what a loop will read some iterations ahead, at addresses that are known already."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .context import Context
 from .recovery import known
 from .scope import Place, Scope
 
-MOST_ELEMENTS = 128  # of a row that one prefetch asks for: the first cache lines suffice to start the hardware's own
-SEGMENTS_AHEAD = 6  # iterations by which segments of sparse rows are asked for where a schedule does not say: enough for memory
+MOST_ELEMENTS = 128  # bytes of a row that one prefetch asks for: after the first cache lines the hardware prefetches by itself
+SEGMENTS_AHEAD = 6  # usual distance, in iterations, of prefetches of sparse rows: enough for rows in memory
 
 
 def prefetches(
@@ -38,7 +38,7 @@ def prefetches(
 
 
 def _added_to(statement: Stmt) -> tuple[Access, ...]:
-    """Return what a statement adds to: it is read as well as written."""
+    """Return the accesses that a statement adds to, which are read as well as written."""
     return tuple(assign.target for assign in assignments(statement) if assign.operator == "+=")
 
 
@@ -70,7 +70,7 @@ def _entries(context: Context, scope: Scope, access: Access, here: Value, count:
         if level.has("crd"):
             steps.insert(0, Prefetch(level.array("crd").name, position, cache=cache))
         if not level.kind.shares_positions:
-            break  # levels above have positions of their own
+            break  # levels above have other positions
     if past == len(storage.levels):
         return [*steps, Prefetch(storage.values, position, cache=cache)]
     below = storage.levels[past]

@@ -38,7 +38,7 @@ class LoopArithmetic(LoopOperations):
         return ZERO, self.context.tensors.level_length(self.scope, self.context.tensors.operand(access), self._depth(access, indices[-1]))
 
     def coordinate(self, access: Access, index: str, position: Value, last: str, /) -> Value:
-        raise UnknownIndexError(index)  # what is read at a position is known as soon as the position is
+        raise UnknownIndexError(index)  # the coordinate at a position is known as soon as the position is
 
     def search(self, access: Access, index: str, coordinate: Value, value: Callable[[str], Value], /) -> Value:
         """Return the position at which the operand stands: it was searched for when the coordinate became known."""

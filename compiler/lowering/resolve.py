@@ -35,7 +35,7 @@ def stepping_level(context: Context, scope: Scope, access: Access, index: str) -
     level = next_level(context, scope, access)
     if level is None or level.index != index or not level.steps:
         return None
-    if context.on_gpu and isinstance(level, SubsectionLevel) and level.across:  # what it keeps has no room there
+    if context.on_gpu and isinstance(level, SubsectionLevel) and level.across:  # the entries that it keeps have no room there
         return None
     return None if _protocol(context, scope, access) == "locate" else level
 
@@ -61,7 +61,7 @@ def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domai
 
 
 def restrict(context: Context, scope: Scope, statement: Stmt) -> Stmt | None:
-    """Return what is left of a statement at some place of the nest; None where it does nothing.
+    """Return the part of a statement that does something at a place of the nest; None if it does nothing.
 
     This is the expression of a lattice point: each point below that of a loop gets a body of its own, without the operands that are not
     stored there (``expression(Lq)`` in Figure 9 of Liu et al., section 5.2, after Kjolstad et al.). Points hang on the loops that lowering

@@ -1,4 +1,4 @@
-"""The result of a kernel: how it is written, how it is put together, what the kernel says of it."""
+"""The result of a kernel: the format in which it is written, its assembly, its entry in the kernel's specification."""
 
 from __future__ import annotations
 

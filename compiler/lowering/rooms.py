@@ -1,4 +1,4 @@
-"""Room for what is appended to a sparse result: at first, and before a loop of which it is known how much it appends at most."""
+"""Room for entries appended to a sparse result: at first, and before a loop that appends a known number at most."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ir.nodes import Step, Value
 from .context import Context
 from .scope import Scope
 
-GENEROUS, ENOUGH = 64, 2**24  # times what operands store, and entries, that a result of unknown size gets room for at first
+GENEROUS, ENOUGH = 64, 2**24  # first room of a result of unknown size: times the entries of operands, and a number of entries
 
 
 def expected_entries(context: Context) -> Value:

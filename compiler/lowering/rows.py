@@ -1,4 +1,4 @@
-"""Which results are written row by row, so that their rows may go past the caches (``passes.streams``) where a result is large."""
+"""Results that are written row by row, so that rows of a large result can be written past the caches (``passes.streams``)."""
 
 from __future__ import annotations
 

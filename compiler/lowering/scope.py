@@ -1,4 +1,4 @@
-"""What is known at one place of the loop nest that is being lowered."""
+"""The scope at one place of the loop nest that is being lowered: values, ranges, places of operands, workspaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of concrete notation to steps of the loop IR: dispatch, and what is done where an operand may be missing."""
+"""Statements of concrete notation to steps of the loop IR: dispatch, and the two versions if an operand may be missing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _decided(context: Context, scope: Scope, statement: Stmt, access: Access) ->
     with context.names.block():
         then = context.lower(statement, scope.found(access).guarded())
     otherwise: list[Step] = []
-    if not (_writes_shared(context, statement) and access == context.shares):  # which has no place for it then
+    if not (_writes_shared(context, statement) and access == context.shares):  # it has no place for it then
         with context.names.block():
             otherwise = context.lower(statement, scope.without(frozenset({access})).guarded())
     if not then and not otherwise:

@@ -52,7 +52,7 @@ def _tile_body(
     context: Context, scope: Scope, forall: Forall, tiles: Tiles, root: str, low: Value, end: Value, parent: Window, is_divided: bool,
     before: list[Step],
 ) -> list[Step]:  # fmt: skip
-    """Lower what is inside a tile; where full tiles are worth code of their own, once for them and once for the rest."""
+    """Lower the inside of a tile; twice if full tiles are worth code of their own: for them, and for the rest."""
     width = tiles.size
 
     def tile(high: Value, full: bool) -> list[Step]:

@@ -1,4 +1,4 @@
-"""Loops over what subscripts wrap around: one turn through the operand after another, within each of which nothing wraps.
+"""Loops over subscripts that wrap: one turn through the operand after another; within a turn nothing wraps.
 
 ``B(i + j)`` modulo the extent of B is read from where i begins to the end of B, then from its beginning. A turn is a window of the index in
 which the operand is a plain one, so that whatever loops are made for its lattice step through what is stored.

@@ -1,4 +1,4 @@
-"""One loop over the union of several operands, around a body of parts that read few of them each.
+"""One loop over the union of several operands, around a body of parts each of which reads few of them.
 
 The cases of an iteration lattice grow exponentially, and with a body for each of them so does the code. Where the body adds
 up several parts, the loop goes on while any operand has something left, and every operand is only noted to be stored or not;

@@ -67,7 +67,7 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
 def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
     kind = workspace.kind or _choose(context, scope, workspace, statement)
     zero = context.semiring.zero(context.value_type)
-    summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU, whose threads combine what each has
+    summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU, whose threads combine their parts
     if filled_by_threads(statement.producer, workspace.name) and not summed:
         kind = _shared_kind(context, scope, workspace, kind, statement)
     asked = asks_pattern(context, scope, workspace.name, statement.consumer)

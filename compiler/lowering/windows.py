@@ -1,4 +1,4 @@
-"""The range that an index has left at one place of the nest, and what follows when it becomes known.
+"""The window of an index at one place of the nest: the range that it has left; and what follows once it has a value.
 
 Tile loops narrow the window of the index that they cut; everything that only renames an index, or counts from the begin of
 its tile, follows from its value (Senanayake et al., sections 5.1 and 5.2).
@@ -20,11 +20,11 @@ from .resolve import Body
 from .scope import Scope, Window
 
 MANY = 4096
-"""Tiles, or iterations of a tile, beyond which a loop ends where there are no more: to run through empty ones takes time."""
+"""From this many tiles, or iterations of a tile, a loop ends with the range, since empty iterations take time."""
 
 
 def window(context: Context, scope: Scope, index: str) -> Window:
-    """Return the range that an index has left here."""
+    """Return the window of an index here."""
     if index in scope.windows:
         return scope.windows[index]
     match context.graph.shape(index):

@@ -1,4 +1,4 @@
-"""Elements that a loop updates again and again, held in registers while it runs.
+"""Elements that a loop updates in every iteration, held in registers while it runs.
 
 ``for p: for k in 0 .. 32: Y[i*32 + k] += ...`` reads and writes the same row for every p. Where the row does not move
 with p and nothing else touches ``Y``, it is read into a ``registers`` array before the loop and written back after it.

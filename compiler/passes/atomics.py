@@ -78,7 +78,7 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
 
 
 _Tile = tuple[str, str]
-"""The variables that hold where a tile of positions begins and ends."""
+"""The variables that hold the begin and end of a tile of positions."""
 
 
 def _tiles(loop: For) -> frozenset[_Tile]:
@@ -143,7 +143,7 @@ def _stays(index: Value, written: set[str]) -> bool:
 
 @frozen
 class _Detour:
-    """What stands before the loop, in place of the update, and after the loop."""
+    """The steps before the loop, in place of the update, and after the loop."""
 
     before: list[Step]
     update: Step

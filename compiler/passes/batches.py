@@ -1,10 +1,10 @@
 """Sums of short rows: the terms of many rows first, then the sum of each.
 
-``for i: for p in pos[i] .. pos[i + 1]: t += A[p] * x[crd[p]]`` ends its inner loop where nobody can foresee, once a row, and what
-a processor had begun by then is lost: with ten elements a row that costs more than the additions. As rows follow one
-another, the terms of some rows are one loop over ``pos[first] .. pos[past]`` in full vectors, into an array that stays in the first
-cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are (``row_sums``). Where all rows
-are short, several of them are added side by side.
+``for i: for p in pos[i] .. pos[i + 1]: t += A[p] * x[crd[p]]`` ends its inner loop once a row, at a place that branch prediction
+misses, and the work that the processor had begun by then is lost: with ten elements a row that costs more than the additions. As rows
+follow one another, one loop over ``pos[first] .. pos[past]`` in full vectors computes the terms of several rows, into an array that stays
+in the first cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are (``row_sums``). If
+all rows are short, several of them are added side by side.
 
 Which rows come in batches is decided as they come. Not those of blocks with long rows, for which whole vectors are cheaper. Nor those
 of blocks where most rows are as long as the one before: processors learn where such loops end. Long ones among them are added in vectors,
@@ -76,15 +76,15 @@ ROWS_BESIDE = 4
 """Rows whose lanes are added to one another at once."""
 
 STEADY = 1 / 4
-"""Of the rows of a block, which may be longer or shorter than the one before where they count as alike."""
+"""Share of a block's rows that may be longer or shorter than the one before if the rows count as alike."""
 
 STEADY_SHORT = 1 / 2
-"""The same of rows of ``AVERAGE_STEADY`` elements and fewer, on average, whose sums lose less time where they end."""
+"""The same for rows of ``AVERAGE_STEADY`` elements and fewer, on average, whose sums lose less time at their ends."""
 
 AVERAGE_STEADY = 8
 
 MOST_SUMS = 8
-"""Sums of a row beyond which they stay as they are: the terms of all would not stay in the first cache, and the code would double."""
+"""Most sums of a row that are made in batches: the terms of more would leave the first cache, and the code would double."""
 
 
 def batch_short_sums(function: Function, setting: Setting) -> Function:
@@ -209,7 +209,7 @@ class _Batches:
         self.rows = Var(fresh(f"{row}_rows"), I64)
         self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
         self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
-        self.room_length = (_rows_a_block(loop.tag) or ROWS) * SHORT + 2 * AT_ONCE  # behind it the sums of rows stand
+        self.room_length = (_rows_a_block(loop.tag) or ROWS) * SHORT + 2 * AT_ONCE  # the sums of rows follow behind it
         self.alike, self.longest = Var(fresh(f"{row}_alike"), BOOL), Var(fresh(f"{row}_longest"), I64)
         self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
 
@@ -247,7 +247,7 @@ class _Batches:
             return [], Const(size, I64), None
         if tag.chunk is not None:
             return [], Const(size, I64), replace(tag, chunk=tag.chunk // size)
-        a_block = Var(self.fresh(f"{self.loop.variable.name}_a_block"), I64)  # smaller where rows are few: all threads are to have some
+        a_block = Var(self.fresh(f"{self.loop.variable.name}_a_block"), I64)  # smaller if there are few rows, so that all threads get some
         several = Binary("max", Binary("/", rows, Const(size, I64), I64), Const(1, I64), I64)
         return [Declare(a_block, Binary("min", several, Const(size, I64), I64))], a_block, tag
 
@@ -276,8 +276,8 @@ class _Batches:
         return Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL)
 
     def _longest(self) -> Iterator[Step]:
-        """Yield what finds how many elements the longest row has: more than are added side by side where rows are alike, or long on
-        average."""
+        """Yield the steps that find the length of the longest row; rows that are alike, or long on average, count as longer than are
+        added side by side."""
         long: Value = self.alike
         for number in range(len(self.sums)):
             long = Binary("or", long, self._are_longer(number, AVERAGE_BESIDE), BOOL)
@@ -309,19 +309,18 @@ class _Batches:
         return whole
 
     def _foreseen(self) -> Step:
-        """Return the rows of a block whose ends are foreseen: in vectors where they are not too short for that, else one element after the
-        other."""
+        """Return the loop over rows whose ends are predicted: in vectors if rows are long enough, else element by element."""
         vectors, alone = (self._rows(self._in_order(tag)) for tag in (Vector(vectors=1, foreseen=True), Unroll(1)))
         return If(self._are_longer(0, AVERAGE_STEADY), vectors, alone)
 
     def _in_order(self, tag: Vector | Unroll) -> Step:
-        """Return a row's body with a tag on its sums, in which what later rows read in order is asked for ahead."""
+        """Return a row's body with a tag on its sums, and prefetches of the elements that later rows read in order."""
         loops = {id(found.loop) for found in self.sums}
 
         def change(loop: For) -> Step:
             if id(loop) not in loops:
                 return loop
-            asked = nodes_of(asking_ahead(loop), Prefetch)  # of what is read in order: others have no vectors, and their rows no batches
+            asked = nodes_of(asking_ahead(loop), Prefetch)  # only of elements read in order
             wider = [replace(substitute(step, {loop.variable.name: loop.low}), count=FEWEST) for step in asked]
             body = transform_steps(loop.body, lambda step: Steps(()) if step in asked else step)
             return Steps((*wider, replace(loop, body=body, tag=tag)))

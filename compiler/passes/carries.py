@@ -1,4 +1,4 @@
-"""What threads of a GPU add in order, each its first component apart (``lowering.carries``): slots, and their sums behind the kernel.
+"""Sums that threads of a GPU make in order, each with its first component in a slot (``lowering.carries``); slots are added afterwards.
 
 A segmented reduction in order of the slots, the same for every run: ``csrc/st_cuda.h`` has it, a level of blocks after another.
 """

@@ -73,7 +73,7 @@ def name_registers_apart(function: Function, setting: Setting) -> Function:
 
 
 def shared_register_names(function: Function) -> str | None:
-    """Return which name two register arrays share."""
+    """Return a fault: the name that two register arrays share; None if there is none."""
     names = Counter(node.array for node in nodes_of(function.body, Allocate) if node.storage == "registers")
     return next((f"two register arrays are called {name}" for name, count in names.items() if count > 1), None)
 

@@ -26,8 +26,8 @@ from .vectorize import vectorize
 from .whole_rows import store_whole_rows
 
 PLACED = Property("every array has the storage that it keeps", too_large_for_stack)
-FOLDED = Property("what is constant is written as a constant")
-LIVE = Property("what nothing reads is gone", unread)
+FOLDED = Property("constant expressions are constants")
+LIVE = Property("variables and arrays that nothing reads are gone", unread)
 JOINED = Property("entries that are treated one by one have one loop, whatever their rows")
 RAISED = Property("no loop raises a flag in every iteration", raised_in_loops)
 LOCKED_ONCE = Property("loops that update one place atomically do so once")

@@ -15,15 +15,15 @@ from .unique import name_scalars_apart, shared_scalar_names
 from .unrolled_rows import unroll_rows
 from .wide_loads import load_widely
 
-FOLDED = Property("what is constant is written as a constant")
-LIVE = Property("what nothing reads is gone", unread)
-COUNTED = Property("tables have room for what comes into them")
+FOLDED = Property("constant expressions are constants")
+LIVE = Property("variables and arrays that nothing reads are gone", unread)
+COUNTED = Property("tables have room for all keys that come into them")
 LOCKED_ONCE = Property("loops that update one place atomically do so once")
-CARRIED = Property("what threads add in order is kept in slots, and added behind the kernel", carried)
+CARRIED = Property("sums that threads make in order are kept in slots, and added behind the kernel", carried)
 APART = Property("register arrays have names of their own", shared_register_names)
 UNIQUE = Property("scalars have names of their own", shared_scalar_names)
-SPLIT = Property("what touches memory stands in kernels", outside_kernels)
-DEALT = Property("what threads of a block or warp all see is stored by one of them", done_by_all)
+SPLIT = Property("everything that touches memory stands in kernels", outside_kernels)
+DEALT = Property("elements that all threads of a block or warp see are stored by one of them", done_by_all)
 
 
 def _all(*properties: Property) -> frozenset[Property]:

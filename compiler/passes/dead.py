@@ -1,4 +1,4 @@
-"""Leaves out what nothing reads: variables, and arrays that are only allocated, written and freed.
+"""Removes variables that nothing reads, and arrays that are only allocated, written and freed.
 
 Lowering declares what a body may ask for (a coordinate, whether a key is new) before it knows what the body needs; a pass that
 counts the components of a result needs no values.
@@ -51,7 +51,7 @@ def remove_dead(function: Function) -> Function:
 
 
 def unread(function: Function) -> str | None:
-    """Return which variable or array nothing reads."""
+    """Return a fault: a variable or array that nothing reads; None if all are read."""
     read, pending = set[str](), list[Node]([function.body])
     while pending:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""Factors that stand still are taken out of sums: ``a`` of ``for k: t += a * u[k] * v[k]`` is multiplied once, by the sum of the rest.
+"""Loop-invariant factors are taken out of sums: ``a`` of ``for k: t += a * u[k] * v[k]`` is multiplied once, by the sum of the rest.
 
 The C compiler may not do that, as it keeps the order of multiplications. Only sums whose terms are added in another order anyway are
 changed, those that are made in vectors, and only where the loop surely runs: an empty sum is zero, whatever it would be multiplied by.
@@ -16,7 +16,7 @@ from .sums import only_adds
 
 
 def take_out_factors(function: Function, setting: Setting) -> Function:
-    """Return a kernel whose sums in vectors multiply what stands still behind their loop."""
+    """Return a kernel whose sums in vectors multiply by loop-invariant factors once, behind their loop."""
     body = transform_loops(function.body, lambda loop: _without(loop, setting, function))
     return replace(function, body=as_steps(body))
 

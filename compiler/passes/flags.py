@@ -26,7 +26,7 @@ def raise_flags_before_loops(function: Function, _: Setting) -> Function:
 
 
 def raised_in_loops(function: Function) -> str | None:
-    """Return which loop raises a flag in every iteration."""
+    """Return a fault: a loop that raises a flag in every iteration; None if there is none."""
     loops = (node for node in nodes_of(function.body, For) if _raised(node))
     return next((f"the loop over {loop.variable.name} raises a flag in every iteration" for loop in loops), None)
 

@@ -19,7 +19,7 @@ WRITTEN_OUT = 16
 
 @frozen
 class VectorForm:
-    """What the vector form of a loop needs.
+    """The demands of the vector form of a loop.
 
     Attributes:
         displaced: arrays of which an element is used that does not stand at the loop variable's place.

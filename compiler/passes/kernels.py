@@ -49,7 +49,7 @@ from .manager import Setting
 
 WARP = 32
 WARPS, THREADS, MOST_THREADS = 8, 256, 1024
-"""Of a block, where the loops do not say."""
+"""Threads of a block, if the loops do not say how many."""
 
 
 def split_kernels(function: Function, setting: Setting) -> Function:
@@ -64,7 +64,7 @@ def split_kernels(function: Function, setting: Setting) -> Function:
 
 
 def outside_kernels(function: Function) -> str | None:
-    """Return what host code does that it cannot."""
+    """Return a fault: something in host code that only kernels can do; None if there is nothing."""
 
     def visit(node: Node) -> str | None:
         if isinstance(node, Kernel):

@@ -1,4 +1,4 @@
-"""Passes in order: what each needs and what it gives, which orders are refused, and how they run.
+"""Lists of passes: what each pass requires and gives, which orders are refused, and how a list runs.
 
 A pass takes a kernel and gives a kernel that computes the same. Some find what they look for only in the form in which others leave
 a kernel. Such a form is a ``Property``: a pass names those that it requires, those that it gives, and those that it ends.
@@ -18,7 +18,7 @@ from ..ir.verify import IllFormed, verify
 
 @frozen
 class VectorUnit:
-    """What passes know of a processor's vectors.
+    """The vectors of a processor, as passes know them.
 
     Attributes:
         bytes: how wide they are.
@@ -34,7 +34,7 @@ class VectorUnit:
 
 
 class Setting:
-    """What the passes over one kernel share: the processor's vectors, and which names are taken.
+    """The state that the passes over one kernel share: the processor's vectors, and the names that are taken.
 
     A name that one pass makes no other makes again, so that it means the same after every pass.
     """
@@ -76,7 +76,7 @@ class Property:
 
     Attributes:
         meaning: what is true of such kernels, in words.
-        fault: says what contradicts it, None where nothing does.
+        fault: returns a text that says what contradicts it, None if nothing does.
     """
 
     meaning: str

@@ -1,4 +1,4 @@
-"""What the threads of a GPU do of what a block or warp does once: nothing twice that others see.
+"""Kernels of a GPU, from what a block or warp does once to what each of its threads does: what others see is done by one thread.
 
 Around and inside loops over blocks and warps, all threads of the block or warp compute the same scalars, each for itself. Elements
 that they all see are stored by one of them (``Once``), and so that the others see them, all wait before and after (``Barrier``).
@@ -50,10 +50,10 @@ from .manager import Setting
 from .shared_out import shared_out
 
 TOGETHER = frozenset(("sort", "sort_range", "table_keys"))
-"""What all threads of a block or warp do at once, with barriers of its own; its arguments are the same for all of them."""
+"""Functions that all threads of a block or warp call together, with barriers of their own and equal arguments."""
 
 BLOCK_BYTES = 48 * 1024 - 1024
-"""Of the memory that threads of a block share, without what sums of a block take."""
+"""Bytes of a block's shared memory, without those that sums over a block take."""
 
 
 def deal_to_members(function: Function, setting: Setting) -> Function:
@@ -86,7 +86,7 @@ def _check_room(kernel: Kernel) -> None:
 
 
 def done_by_all(function: Function) -> str | None:
-    """Return which array every thread of a block or warp stores to, though they all see it."""
+    """Return a fault: an array that all threads of a block or warp see and all store to; None if there is none."""
 
     def visit(node: Node, group: str, own: frozenset[str]) -> str | None:
         match node:

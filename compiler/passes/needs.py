@@ -1,4 +1,4 @@
-"""How many keys come into the tables of an iteration at most, counted before a GPU makes their room.
+"""The most keys that come into the tables of an iteration, counted before a GPU allocates the tables.
 
 Tables (``workspaces.table``) are made before a kernel runs, for every block, warp or thread that is at work at a time, and here they have
 room for all that may ever come: the whole range. A kernel of its own runs the loops that fill them, without what they store, and finds the
@@ -47,7 +47,7 @@ from .kernels import WARP, threads_of
 from .manager import Setting
 
 NEAR_BYTES = 32 * 1024
-"""Of what threads of a block share, for tables."""
+"""Bytes of a block's shared memory for tables."""
 MOST_SLOTS = 2048
 """Of a table that is shared: it is set back in every iteration, and put in order."""
 

@@ -1,4 +1,4 @@
-"""Loops that have no vector form: the C compiler is told of those that it may take, others that are tagged ``Vector`` lose the tag.
+"""Loops without a vector form: those that the C compiler may vectorize get the tag ``Simd``, all others lose the tag ``Vector``.
 
 It takes loops that only read, store, and reduce scalars by operators that OpenMP knows, and that ask for no memory. Of untagged ones it
 is told where they compute functions and have enough iterations: it would not gather arguments by itself, and vectors of functions take
@@ -94,7 +94,7 @@ def _follows(index: Value, variable: Var, inside: set[str]) -> bool:
 
 
 def undecided(function: Function) -> str | None:
-    """Return which loop is tagged ``Vector`` still."""
+    """Return a fault: a loop that is still tagged ``Vector``; None if there is none."""
     loops = (node for node in nodes_of(function.body, For) if isinstance(node.tag, Vector))
     return next((f"the loop over {loop.variable.name} is tagged" for loop in loops), None)
 

@@ -17,7 +17,7 @@ def place_large_arrays(function: Function) -> Function:
 
 
 def too_large_for_stack(function: Function) -> str | None:
-    """Return which array could overflow the stack."""
+    """Return a fault: an array that could overflow the stack; None if there is none."""
     found = (node.array for node in nodes_of(function.body, Allocate) if _overflows(node))
     return next((f"array {array} is larger than the stack of a thread may hold" for array in found), None)
 

@@ -1,4 +1,4 @@
-"""What the vectors of one loop share: how iterations are cut into them, what differs from lane to lane, accumulators."""
+"""The plan for the vectors of one loop: its chunks of iterations, the locals that differ from lane to lane, the accumulators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ir.nodes import Call, Cast, Const, Declare, For, SetVar, Step, Steps, Una
 from ..ir.rewrite import mentions, nodes_of, pairwise
 
 REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
-"""By operator: how accumulators are combined, and their first value."""
+"""How accumulators are combined, and their first value, by operator."""
 
 
 @frozen
@@ -34,7 +34,7 @@ def chunks_of(extent: int, lanes: int) -> tuple[Chunk, ...]:
 
 @dataclass
 class Plan:
-    """What all chunks of one loop share.
+    """The state that all chunks of one loop share.
 
     Attributes:
         variable: the loop's.

@@ -1,4 +1,4 @@
-"""Less code with the same meaning: constants folded, branches and loops that cannot matter removed, dead locals dropped.
+"""Less code of the same meaning: constants folded, branches and loops without effect removed, dead locals dropped.
 
 Floating-point meaning is kept to the bit: ``x * 0`` and ``x + 0`` stay (NaN, infinity, signed zero), ``x * 1`` goes.
 Constants of integers are folded exactly as they would be computed, which is without overflow in a valid kernel.

@@ -55,7 +55,7 @@ def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, 
     rows = [store for store in stores if store.value.type == result.type.vector(lanes) and _is_multiple(store.index, lanes, declared)]
     rows = [store for store in rows if not store.op and not store.atomic]
     if any(store.op for store in stores):
-        rows = [store for store in rows if _must_pass(store)]  # zeros are there to be added to
+        rows = [store for store in rows if _must_pass(store)]  # zeros are read again, to be added to
     if not rows or any(_must_pass(store) for store in stores if not any(store is row for row in rows)):
         return function
     wanted = Binary("!=", Var(size.name, I64), Const(0, I64), BOOL)

@@ -1,4 +1,4 @@
-"""Which sums are made in vectors where a schedule does not say: those of consecutive elements, or of gathered ones.
+"""The sums that are made in vectors if a schedule says nothing of them: those of consecutive elements, or of gathered ones.
 
 A sum of floats one by one waits three to five cycles for each addition before the next; in vectors several run side by
 side, as in NumPy's own sums. ``unroll(j, 1)`` keeps the additions of a loop one by one. A sum that gathers is then faster
@@ -15,7 +15,7 @@ from ..ir.rewrite import as_steps, nodes_of, transform_loops, walk
 from .forms import gathered_bytes
 from .manager import Setting
 
-AHEAD = 512  # elements: some pages, beyond which processors do not look by themselves
+AHEAD = 512  # elements: some pages; processors do not prefetch across pages
 
 
 def sum_in_vectors(function: Function, setting: Setting) -> Function:

@@ -18,7 +18,7 @@ def name_scalars_apart(function: Function, setting: Setting) -> Function:
 
 
 def shared_scalar_names(function: Function) -> str | None:
-    """Return which name two declarations have."""
+    """Return a fault: a name that two declarations have; None if there is none."""
     seen: set[str] = set()
     for node in walk(function.body):
         if isinstance(node, Declare | For):
