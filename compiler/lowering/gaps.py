@@ -3,7 +3,8 @@
 ``for p in B1: i = B1_crd[p]; A(i,:) = ...`` writes the rows that the outermost level of an operand stores. Zeros in all of ``A`` before it
 would move a large result through memory once more, and, where the loop is shared out, leave its lines with other threads than those that
 write them. So the iteration that has a row also clears what lies between it and the next stored one, and its own row where this is added
-to; what lies before the first row and behind the last one is cleared ahead.
+to; what lies before the first row and behind the last one is cleared ahead. Where fewer rows are stored, which is known when the kernel
+runs, everything is cleared ahead.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from math import prod
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, ZERO, add, compare, load_index, multiply, subtract
+from ..ir.arithmetic import ONE, ZERO, add, compare, integer, load_index, multiply, subtract
 from ..ir.nodes import (
     I64,
     ArrayRef,
@@ -42,6 +43,9 @@ from .context import Context
 
 LEAST_BYTES = 64
 """Of a row, where its size is known: shorter ones are cleared in less time all together than one by one."""
+
+ENOUGH = 2, 3
+"""Share of the rows that has to be stored: where there are many gaps, it costs more to find them than to clear all at once."""
 
 
 @frozen
@@ -72,8 +76,9 @@ def zeros_in_gaps(context: Context, result: Access, steps: Sequence[Step]) -> li
     if rows is None:
         return None
     zero, variable = context.semiring.zero(stored.type), context.names.permanent
-    ahead = _around(rows, stored, zero, variable)
-    return [*made[: users[0]], *ahead, _cleared(rows, stored, zero, variable), *made[users[0] + 1 :]]
+    until = Var(variable(f"{rows.row.variable.name}_until"), I64)
+    ahead = _around(rows, stored, zero, variable, until)
+    return [*made[: users[0]], *ahead, _cleared(rows, stored, zero, variable, until), *made[users[0] + 1 :]]
 
 
 def _is_wide(stored: Storage) -> bool:
@@ -159,18 +164,23 @@ def _width(stored: Storage) -> Value:
     return width
 
 
-def _around(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str]) -> list[Step]:
-    """Return what sets to zero the rows before the first stored one and behind the last one; all of them where none is stored."""
+def _around(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str], until: Var) -> list[Step]:
+    """Return what sets to zero the rows before the first stored one and behind the last one; all of them where few are stored.
+
+    Up to position ``until`` iterations have to clear what lies behind their row.
+    """
     loop, extent, width = rows.loop, stored.levels[0].extent, _width(stored)
     first, behind = (Var(name(f"{rows.row.variable.name}_{what}"), I64) for what in ("first", "behind"))
 
     def coordinate(position: Value) -> Value:
         return load_index(rows.coordinates.name, position, rows.coordinates.type)
 
-    ends = Steps((SetVar(first, coordinate(loop.low)), SetVar(behind, add(coordinate(subtract(loop.high, ONE)), ONE))))
-    some = compare("<", loop.low, loop.high)
+    last, count = subtract(loop.high, ONE), subtract(loop.high, loop.low)
+    ends = Steps((SetVar(until, loop.high), SetVar(first, coordinate(loop.low)), SetVar(behind, add(coordinate(last), ONE))))
+    enough = compare("<=", multiply(integer(ENOUGH[0]), extent), multiply(integer(ENOUGH[1]), count))
     bounds = (ZERO, multiply(first, width)), (multiply(behind, width), multiply(extent, width))
-    declared: list[Step] = [Declare(first, extent), Declare(behind, extent), If(some, ends)]
+    declared: list[Step] = [Declare(until, loop.low), Declare(first, extent), Declare(behind, extent)]
+    declared.append(If(compare("<", loop.low, loop.high), If(enough, ends)))
     if loop.tag is None:
         return [*declared, *(Fill(stored.values, low, high, zero) for low, high in bounds)]
     place = Var(name("place"), I64)
@@ -178,15 +188,15 @@ def _around(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str
     return [*declared, *(For(place, low, high, store, Parallel("static")) for low, high in bounds)]
 
 
-def _cleared(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str]) -> For:
-    """Return the loop in which every iteration sets to zero what lies up to the next stored row."""
+def _cleared(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str], until: Var) -> For:
+    """Return the loop in which every iteration sets to zero what lies up to the next stored row, its own where it is added to."""
     loop, row, width = rows.loop, rows.row.variable, _width(stored)
     after, following = Var(name(f"{row.name}_next"), I64), add(loop.variable, ONE)
     coordinate = load_index(rows.coordinates.name, following, rows.coordinates.type)
     low = add(row, ONE) if rows.whole else row
-    zeros: Step = Fill(stored.values, multiply(low, width), multiply(after, width), zero)
-    if rows.whole:
-        zeros = If(compare("<", low, after), zeros)  # there seldom is a gap
-    ahead = (Declare(after, add(row, ONE)), If(compare("<", following, loop.high), SetVar(after, coordinate)), zeros)
+    found: Step = If(compare("<", following, until), SetVar(after, coordinate))
+    if not rows.whole:
+        found = If(compare("<", loop.variable, until), Steps((SetVar(after, add(row, ONE)), found)))
+    zeros = If(compare("<", low, after), Fill(stored.values, multiply(low, width), multiply(after, width), zero))
     declared, *rest = leaves(loop.body)
-    return replace(loop, body=Steps((declared, *ahead, *rest)))
+    return replace(loop, body=Steps((declared, Declare(after, low), found, zeros, *rest)))

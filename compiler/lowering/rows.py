@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import ArrayRef, Const, For, Load, Node, Prefetch, Step, Store
+from ..ir.nodes import ArrayRef, Const, Fill, For, Load, Prefetch, Step, Store
 from ..ir.rewrite import mentions, nodes_of, walk
 
 
 def written_in_rows(body: Step, array: str) -> bool:
-    """Return whether one statement, in a loop of constant extent, sets the elements of an array, and nothing else uses it but what puts
-    zeros where that does not come to (``gaps``)."""
-    uses = [node for node in nodes_of(body, Load, Store, ArrayRef, Prefetch) if node.array == array and not _is_zeros(node)]
+    """Return whether one statement, in a loop of constant extent, sets the elements of an array and nothing else uses it."""
+    uses = [node for node in nodes_of(body, Load, Store, ArrayRef, Fill, Prefetch) if node.array == array]
     if len(uses) != 1 or not isinstance(uses[0], Store) or uses[0].op or uses[0].atomic:
         return False
     store = uses[0]
@@ -17,17 +16,12 @@ def written_in_rows(body: Step, array: str) -> bool:
     return any(isinstance(loop.high, Const) and mentions(store.index, {loop.variable.name}) for loop in loops)
 
 
-def _is_zeros(node: Node) -> bool:
-    """Return whether a statement puts down a constant."""
-    return isinstance(node, Store) and not node.op and isinstance(node.value, Const)
-
-
 def added_in_rows(body: Step, array: str) -> bool:
     """Return whether threads add the rows of an array, each in a loop of constant extent, to zeros: most of them may come to be stored
     once (``passes.whole_rows``)."""
     stores = [node for node in nodes_of(body, Store) if node.array == array]
     updates = [store for store in stores if store.atomic and store.op == "+"]
-    zeros = [store for store in stores if _is_zeros(store)]
+    zeros = [store for store in stores if not store.op and isinstance(store.value, Const)]
     if len(updates) != 1 or len(stores) != len(zeros) + 1 or any(node.array == array for node in nodes_of(body, Load)):
         return False
     loops = [node for node in nodes_of(body, For) if any(inner is updates[0] for inner in walk(node.body))]
