@@ -12,7 +12,7 @@ from .context import Context
 from .recovery import known
 from .scope import Place, Scope
 
-MOST_ELEMENTS = 128  # bytes of a row that one prefetch asks for: after the first cache lines the hardware prefetches by itself
+MOST_ELEMENTS = 128  # elements of a row that one prefetch asks for: after the first cache lines the hardware prefetches by itself
 SEGMENTS_AHEAD = 6  # usual distance, in iterations, of prefetches of sparse rows: enough for rows in memory
 
 

@@ -35,7 +35,7 @@ def stepping_level(context: Context, scope: Scope, access: Access, index: str) -
     level = next_level(context, scope, access)
     if level is None or level.index != index or not level.steps:
         return None
-    if context.on_gpu and isinstance(level, SubsectionLevel) and level.across:  # the entries that it keeps have no room there
+    if context.on_gpu and isinstance(level, SubsectionLevel) and level.across:  # its buffer has no room there
         return None
     return None if _protocol(context, scope, access) == "locate" else level
 

@@ -1,4 +1,4 @@
-"""Sets of choices that are numbered, not listed: how many there are, the n-th one, the number of a given one."""
+"""Sets of choices that are numbered, not listed: their count, the n-th choice, the number of a given choice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Choice(ABC):
         return self.at(source.randrange(self.count))
 
     def plainest(self, source: random.Random) -> Hashable:
-        """Return a value that says no more than has to be said."""
+        """Return a value that leaves open whatever may be left open."""
         return self.drawn(source)
 
     def near(self, value: Hashable, source: random.Random) -> Hashable:
@@ -155,7 +155,7 @@ class Either(Choice):
         return source.choice([part for part in self.parts if part.count]).drawn(source)
 
     def plainest(self, source: random.Random) -> Hashable:
-        """Return a value of the first set: that nothing is said."""
+        """Return a value of the first set, which leaves the choice open."""
         return next(part for part in self.parts if part.count).plainest(source)
 
     def near(self, value: Hashable, source: random.Random) -> Hashable:
@@ -167,9 +167,9 @@ class Either(Choice):
 
 
 NOTHING = OneOf((None,))
-"""One choice: that nothing is said."""
+"""One choice: leaving it open."""
 
 
 def perhaps(choice: Choice) -> Choice:
-    """Return a set with None first, which is that nothing is said."""
+    """Return a set with None first, which leaves the choice open."""
     return Either((NOTHING, choice))

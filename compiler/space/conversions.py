@@ -104,7 +104,7 @@ def straightened(start: Structure, situation: Situation) -> Structure | None:
 def _collected(structure: Structure, situation: Situation) -> Structure | None:
     """Return a structure in which a sparse result is summed in a workspace over the loops inside of the first reduced one.
 
-    Lowering would do that by itself, but only what is said is counted as memory and work.
+    Lowering would do that by itself, but the cost models count only workspaces that the schedule names.
     """
     loops, leaf = root_loops(structure.program), result_leaf(structure.program)[1]
     reduced = [place for place, loop in enumerate(loops) if loop not in leaf.target.indices]
@@ -115,8 +115,8 @@ def _collected(structure: Structure, situation: Situation) -> Structure | None:
 
 
 def _unordered(start: Structure, situation: Situation) -> Structure | None:
-    """Return a product without what puts a sparse result in order, which lowering does again where it is still needed; None of
-    anything else than one product."""
+    """Return a product without the workspace that puts a sparse result in order, which lowering makes again if it is needed; None if
+    the structure is not one product."""
     found = start
     if len(assignments(start.program.statement)) > 1:
         value = inlined(result_leaf(start.program)[1].value, producers_inside(start.program.statement))

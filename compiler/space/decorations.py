@@ -1,4 +1,4 @@
-"""What is added to a structure: parallel loops, vector reductions, unrolling, prefetches, workspace kinds, compiler flags.
+"""Decorations of a structure: parallel loops, vector reductions, unrolling, prefetches, workspace kinds, compiler flags.
 
 A decoration is directives with holes; what a loop may do or leave is a hole for a whole directive.
 """
@@ -31,9 +31,9 @@ FIBRE_DISTANCES = (2, 4)  # in loops further out
 ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
 UNROLLS = (4, 2, 8)
 UNROLL = "unroll_"
-"""Before the label of a loop: the hole of its unrolling."""
+"""Prefix of the name of a loop's hole for unrolling."""
 SHORT = 24  # entries of a row, on average, up to which sums are made in batches
-GEMM = 16**3  # products of a gemm of known extents from which BLAS is faster than loops; the other routines are at no extent (measured)
+GEMM = 16**3  # products of a gemm of known extents from which BLAS is faster than loops; the other routines never are (measured)
 LEAST_GEMM = 8**3  # and from which it is tried
 BUILD = "build"
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"

@@ -1,4 +1,4 @@
-"""Protocols for a program that names none: what its formats and loops suggest."""
+"""Protocols for a program that names none, chosen by its formats and loops."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How a structure is laid over a GPU: which loops go to blocks, warps and threads (Senanayake et al., section 6 and Figure 2e).
 
 Rows go to threads, warps or blocks, or blocks get equal shares of the stored entries, or of these and the ends of rows; what is left
-of the loops inside goes to threads. What a device cannot do is left out by whoever asks for it.
+of the loops inside goes to threads. Callers leave out what a device cannot do.
 """
 
 from __future__ import annotations

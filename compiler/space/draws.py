@@ -1,4 +1,4 @@
-"""What is drawn of the space where it is too large to be listed: loop nests, and transformations of their loops.
+"""Random draws from a space that is too large to be listed: loop nests, and transformations of their loops.
 
 Draws are uniform at each stage given those before: all loop nests are equally likely, and of one nest all ways to collapse, split and
 take positions. Loops are then ordered and given to parallel units as ``template_filters`` allow.
@@ -26,10 +26,10 @@ from .template_space import Transformation, assignments_of_units, drawn_partitio
 from .templates import removed_by
 
 MOST_LOOPS = 8
-"""Of nests that are transformed: there are exponentially many ways to collapse loops."""
+"""Most loops of a nest that is transformed: there are exponentially many ways to collapse loops."""
 
 _ATTEMPTS = 10
-"""Draws for each transformation that is wanted; many are refused."""
+"""Draws for each wanted transformation, since many are refused."""
 
 
 def drawn_nests(

@@ -1,4 +1,4 @@
-"""Which schedule of the whole space a text is: the program that it makes is taken apart again.
+"""Finds the place of a schedule's text in the whole space, by taking the program that it makes apart.
 
 Loops of the program are pieces of runs of indices, by their provenance; its nest is read off as in the structural space, over these
 pieces; what loops, reads, workspaces and the result are told is looked up in the options.
@@ -111,7 +111,7 @@ class _Reader:
     # Loops as pieces of runs of indices
 
     def _treatments(self) -> tuple[Treatment, ...] | None:
-        """Return how indices became loops, and name these; None where they did otherwise than in the space."""
+        """Return how indices became loops, with names for the loops; None if not as in the space."""
         present = {self._base(node.index) for node in walk(self.program.statement) if isinstance(node, Forall)}
         orders = dict.fromkeys(self.graph.originals(name) for name in present)
         found = []
@@ -128,7 +128,7 @@ class _Reader:
         return tuple(found) if len(set(indices)) == len(indices) and present == set(self.names) else None
 
     def _base(self, name: str) -> str:
-        """Return what a loop was called before it was only given another name."""
+        """Return the name of a loop before it was renamed."""
         relation = self.graph.maker(name)
         while relation is not None and relation.renames:
             (name,) = relation.parents
@@ -136,7 +136,7 @@ class _Reader:
         return name
 
     def _made(self, order: tuple[str, ...]) -> tuple[Treatment, list[str]] | None:
-        """Return what was done with indices, and the loops that came of it."""
+        """Return the transformation of indices, and the loops that it made."""
         if not set(order) <= set(self.space.pieces.movable):
             return (Treatment(order), list(order)) if len(order) == 1 and not self._next(order[0]) else None
         current, operand, tiles, loops, path, back = order[0], None, list[tuple[str, int]](), list[str](), False, False
@@ -243,7 +243,7 @@ class _Reader:
         return frozenset(found) if all(place < len(stored(number)) for number, place, _ in found) else None
 
     def _told(self, statement: Stmt, reader: Recognizer) -> dict[LoopOf, Told]:
-        """Return what loops are told, as ``Options.told`` has it."""
+        """Return the directives on each loop, as ``Options.told`` has them."""
         found: dict[LoopOf, Told] = {}
         for node, given in zip(_loops(statement), _loops(self.program.statement), strict=True):
             inside = frozenset(reader.numbers[id(assign)] for assign in _assigns(node))

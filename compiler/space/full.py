@@ -21,7 +21,7 @@ from .whole_plan import Plan
 from .writing import written
 
 ACCEPTED = "accepted"
-"""The filter that drops what the language refuses."""
+"""Name of the filter that drops schedules which the language refuses."""
 
 _TRIES = 64  # draws from which the share of legal schedules is estimated
 _MOST_TRIES = 512  # for each schedule that is wanted

@@ -1,4 +1,4 @@
-"""Places of a filter, one after the other: what each reads, as it stands or put together before it is multiplied.
+"""Convolutions place by place of the filter: the entries that each place reads are multiplied directly, or gathered first.
 
 ``O(h,w,f) = I(h+p,w+q,c) * F(p,q,c,f)``: for each (p, q) what is stored of I is multiplied with the matrix F(p,q,:,:) and added to O. Loops
 over the filter inside of those over outputs go through the whole filter for each of these instead: more than caches hold, where there are

@@ -45,7 +45,7 @@ class Derivation:
 
 @frozen
 class Sorts(Generic[Part]):
-    """What is known of counts before anything is counted.
+    """Symbols that are known to have equally many trees before any are counted.
 
     Attributes:
         alike: what symbols have in common that have equally many trees.

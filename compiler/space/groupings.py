@@ -21,7 +21,7 @@ from .forms import Form, canonical_text, unwatched
 
 @frozen
 class Hole(Expr):
-    """Stands for the workspace that a producer fills; only while groupings are enumerated."""
+    """A placeholder for the workspace that a producer fills, used only while groupings are enumerated."""
 
     operator: str
     value: Expr
@@ -100,7 +100,7 @@ class Statements:
         return show(value) if number is None else f"[{self.text(number)}]"
 
     def key(self, grouping: Grouping) -> tuple[str, ...]:
-        """Return what tells groupings of one expression apart, except for ``w = e`` against ``w += e``."""
+        """Return a key that differs for different groupings of an expression, but not for ``w = e`` and ``w += e``."""
         return tuple(sorted(map(self.text, grouping.roots)))
 
 
@@ -123,7 +123,7 @@ def workspace_number(access: Access) -> int | None:
 
 @frozen
 class _Ways:
-    """What is open while right-hand sides are enumerated.
+    """The options of an enumeration of right-hand sides.
 
     Attributes:
         gathered: operands that may be factors by a workspace of their own.

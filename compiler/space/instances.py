@@ -29,7 +29,7 @@ class Instances:
 
     @cached_property
     def stages(self) -> list[Mapping[str, Any]]:
-        """How many are left after each stage: what led to the templates, and the parameters last, which make schedules of them."""
+        """How many are left after each stage: those that made the templates, then the parameters, which make schedules of them."""
         start = time.perf_counter()
         return [*self._before, {"stage": "parameters", "kept": self.count(), "seconds": time.perf_counter() - start}]
 

@@ -21,10 +21,10 @@ from ..storage.encoding import decoded
 from ..storage.tensor import Tensor, level_extent
 
 HEAVIEST = 32
-"""Values that are always in the sample."""
+"""Number of values, those with the longest fibres, that are always in the sample."""
 
 SAMPLE = 2**11
-"""Positions of the sampled operand that are looked at, about."""
+"""About how many positions of the sampled operand are looked at."""
 
 MOST_ROWS = 2**18
 """Combinations that a join may have on its way: the sample is made smaller until it has no more."""
@@ -98,7 +98,7 @@ _Marks = Mapping[str, NDArray[np.bool_]]
 
 
 class TooLarge(Exception):
-    """There is more to go through than a size is worth."""
+    """Finding a size would take more steps than it is worth."""
 
 
 class Joins:

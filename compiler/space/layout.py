@@ -1,4 +1,4 @@
-"""What a derivation says, collected: the nest of loops and statements, the indices of workspaces, the protocols of reads."""
+"""The decisions of a derivation, collected: the nest of loops and statements, the indices of workspaces, the protocols of reads."""
 
 from __future__ import annotations
 

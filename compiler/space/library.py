@@ -1,4 +1,4 @@
-"""Schedules known to be good: those of the papers' evaluations and our own, by name.
+"""A library of good schedules by name: those of the papers' evaluations, and our own.
 
 A schedule is written for one expression; ``schedules_for`` finds those that fit another one, whatever its names, and renames
 them. Numbers in them are starting points. Sources: Senanayake et al., "A Sparse Iteration Space Transformation Framework",

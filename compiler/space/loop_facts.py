@@ -1,4 +1,4 @@
-"""What is known of the loops of the whole space: what they can be told, in which order they may stand, which of them are alike."""
+"""Facts about the loops of the whole space: the directives that fit them, the orders that they may have, which of them are alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a program runs on a GPU of which no schedule says how: the outermost loop goes to threads, one iteration after another to each."""
+"""The default mapping of a program to a GPU: the iterations of the outermost loop go to threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workspaces of a program hold, and the buffers of loops through subsections: a sum of products of extents and numbers."""
+"""Elements of a program's workspaces, and of buffers of loops through subsections, as sums of products of extents and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of a search in the whole space: a schedule that differs from another in one choice, and one that nothing is known of.
+"""Steps of a search in the whole space: to a schedule that differs from another in one choice, or to an independent one.
 
 Draws that are uniform over the space say something of every loop, since there are so many ways to say it. Here each stage is drawn
 given those before it, and of loops nothing is said but who runs them; the rest is added one choice at a time.
@@ -16,10 +16,10 @@ from .whole import WholeSpace
 from .whole_plan import Chosen, LoopOf, Opened, Place, Start
 
 _MOST_DIVIDED = 1
-"""Runs of indices that become other loops, in a schedule that nothing is known of."""
+"""Most runs of indices that become other loops in an independent draw."""
 
 _WEIGHTS = {"told": 4, "nest": 3, "beside": 2, "start": 2}
-"""How often what loops are told is changed, the nest below one place, what is chosen beside it, the loops and the grouping."""
+"""Weights of the kinds of steps: directives on loops, the nest below a place, choices beside the nest, loops and grouping."""
 
 
 @frozen
@@ -65,7 +65,7 @@ class Moves:
         return None
 
     def _other_told(self, chosen: Chosen) -> Chosen | None:
-        """Change one thing that a loop is told, or the kind of one workspace."""
+        """Change one directive on a loop, or the kind of one workspace."""
         spots = [(spot, way) for spot in self._spots(chosen) if (way := self._way(spot.place, spot.tree)).ways > 1]
         if not spots:
             return None
@@ -77,7 +77,7 @@ class Moves:
         return replace(chosen, tree=_with(chosen.tree, spot.path, replace(spot.tree, choices=rank)))
 
     def _other_nest(self, chosen: Chosen) -> Chosen | None:
-        """Continue otherwise at one place."""
+        """Take another alternative at one place of the nest."""
         spots = [spot for spot in self._spots(chosen) if len(self._ways(spot.place)) > 1]
         if not spots:
             return None

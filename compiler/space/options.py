@@ -1,4 +1,4 @@
-"""Which choices of the whole space are open, and in what range: stages that can be opened one by one, and narrowed by filters."""
+"""The open choices of the whole space and their ranges: stages are opened one by one, and narrowed by filters."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .grammar import Alternative, Derivation, Grammar
 from .pieces import Run
 
 MOST = 1 << 14
-"""Of iterations of a tile, tiles, iterations ahead, iterations of a chunk."""
+"""Largest number of iterations of a tile, of tiles, of iterations ahead, and of iterations of a chunk."""
 
 MOST_UNROLLED = 128
 
 
 @frozen
 class Facts:
-    """What is known of a loop when it is opened.
+    """Facts about a loop when it is opened.
 
     Attributes:
         found: for every operand that is read inside, whether the loop finds a stored coordinate that chooses what is read of it.
@@ -43,7 +43,7 @@ class Facts:
 
 @frozen
 class Options:
-    """What may be chosen; each stage is closed where it has no choices.
+    """The choices of each stage; a stage without choices is closed.
 
     Attributes:
         divisions: whether indices become other loops than themselves.
@@ -206,7 +206,7 @@ RUNS: dict[str, Callable[[Run], bool]] = {
     "collapsed_is_split": lambda run: len(run.indices) == 1 or len(run.loops) > 1,
     "positions_are_split": lambda run: not run.by_positions,
 }
-"""Rules of Senanayake et al. on what runs of indices become; they drop what iterates as something else does."""
+"""Rules of Senanayake et al. on the loops that runs of indices become; they drop loops that iterate as others do."""
 
 STAGES: dict[str, tuple[str, ...]] = {
     "loop transformations": ("divisions", "runs", "divided", "fitting", "in_order"),

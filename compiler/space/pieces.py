@@ -50,7 +50,7 @@ class Treatment:
 
     @property
     def value(self) -> Hashable:
-        """What stands for it among ``Run.treatments``."""
+        """Its value among ``Run.treatments``."""
         return self.order, (self.positions, self.path, self.back), self.tiles
 
 
@@ -156,7 +156,7 @@ class Pieces:
 
     @cached_property
     def becoming(self) -> Mapping[tuple[str, ...], tuple[Run, ...]]:
-        """What every run of indices may become."""
+        """The treatments that every run of indices may have."""
         found = {}
         for size in range(1, len(self.movable) + 1):
             for run in combinations(self.movable, size):

@@ -1,4 +1,4 @@
-"""Programs of the scheduling language as programs of the space: what they leave to the compiler is said.
+"""Programs of the scheduling language as programs of the space: choices that they leave to the compiler are made explicit.
 
 Protocols are given by level in the language and by mode in the space, where every access has them. A workspace that only puts a
 sparse result in order is no part of a schedule: lowering makes it where it is needed.

@@ -1,4 +1,4 @@
-"""Which schedule of a space a program is: its structure is read off the statement and looked up in the grammar.
+"""Finds the schedule of a space that a program is: its structure is read off the statement and looked up in the grammar.
 
 Names of workspaces, the order of operands and the nesting of where statements without a loop in between do not matter.
 """

@@ -1,4 +1,4 @@
-"""Which part of the space is listed: rules are named filters that can be left out, stages that are closed can be opened."""
+"""The part of the space that is listed: rules are named filters that can be left out, closed stages can be opened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULES = ("order", "chain", "blocks", "products", "conversion", "forest", "gather
 """Named filters, each of which keeps some loop nests or transformations of the space; without any the default nest is left."""
 
 CLOSED = ("merges", "protocols", "formats", "results", "threads", "compilers")
-"""Stages that have one choice, that of the compiler, unless they are opened."""
+"""Stages whose choices are left to the compiler unless they are opened."""
 
 
 @frozen
@@ -43,4 +43,4 @@ class Selection:
 
 
 RULES_ALONE = Selection()
-"""What rules find, with the usual stages."""
+"""The usual selection: all rules, with the usual stages."""

@@ -1,4 +1,4 @@
-"""What structures of loop nests are made of: an expression as schedules see it, and a program with the directives that made it."""
+"""The materials of structures: an expression as schedules see it, and a program with the directives that made it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from .recognise import program_key, recognised
 
 @frozen
 class Rules:
-    """What belongs to the space.
+    """Rules that say which schedules belong to the space.
 
     Attributes:
         depth: "minimum" keeps the schedules of the least maximum nesting depth (section 6.4), a number those of at most

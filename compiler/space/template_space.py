@@ -22,7 +22,7 @@ from .situation import Situation, further, result_leaf
 from .template import Hole, Part, Template, opened
 
 SIZES = (4, *(2**power for power in range(1, 15) if power != 2))
-"""Of tiles, the usual one first."""
+"""Sizes of tiles, the usual one first."""
 
 
 @frozen

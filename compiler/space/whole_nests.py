@@ -15,7 +15,7 @@ from .whole_plan import LoopOf, Opened, Place, Plan, Told, given_workspaces
 
 
 class WholeNests:
-    """What may stand where in a nest, and what is chosen there.
+    """The alternatives at every place of a nest, and the choices made there.
 
     Args:
         nestings: the nests of the structural space.

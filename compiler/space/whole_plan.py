@@ -1,4 +1,4 @@
-"""A schedule of the whole space, by what was chosen, and the places at which its derivation chooses."""
+"""A schedule of the whole space by its choices, and the places of a derivation where they are made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LoopOf: TypeAlias = "tuple[str, frozenset[int]]"
 
 
 Orders: TypeAlias = "tuple[tuple[int, ...], ...]"
-"""In which the modes of operands are read."""
+"""Orders in which the modes of operands are read."""
 
 
 @frozen
@@ -59,7 +59,7 @@ class Opened:
 
 @frozen(eq=False)
 class Plan:
-    """A schedule of the whole space, by what was chosen.
+    """A schedule of the whole space by its choices.
 
     Attributes:
         member: of the structural space, over the loops that indices become.

@@ -123,7 +123,7 @@ class _Writer(Speller):
             yield d.Coord(head, loops[-1])
 
     def _protocols(self) -> None:
-        """Say how modes are traversed that are not as their levels are made for."""
+        """Write the protocols of modes that are not traversed as their levels are made for."""
         if not self.plan.flipped:
             return
         stored = {name: self.formats[name] for name in self.space.stored}
@@ -158,7 +158,7 @@ class _Writer(Speller):
             self.written.append(d.Assemble(self.table.target.tensor, self.plan.assembly))
 
     def _tell(self) -> None:
-        """Say what loops are told, parallel units last."""
+        """Write the directives on loops, parallel units last."""
         units: list[d.Directive] = []
         places = {where: self.loop(min(where[1]), where[0]) for where in self.plan.told}
         for where in sorted(places, key=places.__getitem__):

@@ -1,4 +1,4 @@
-"""Branch and bound over contraction paths: what no forest of a path can take less work than, known before its loops are ordered.
+"""Branch and bound over contraction paths: a lower bound on the work of a path's forests, known before its loops are ordered.
 
 A term has a loop for each of its indices. Storage order is kept, so that a loop runs over what a sparse operand stores only where those
 of the levels above stand around the same term; every other loop runs through its whole extent.

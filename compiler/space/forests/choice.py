@@ -1,4 +1,4 @@
-"""The forests that are worth trying on operands of known or guessed size: of contraction paths the cheapest forest, cheapest first."""
+"""Forests worth trying on operands of known or guessed size: the cheapest forest of each contraction path, cheapest first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .peeling import ForestRules, Peeling
 from .work import Sizes, work
 
 MOST_OPERANDS = 6
-"""Products of more have too many contraction trees to look at each."""
+"""Most operands of a product whose contraction trees are all looked at."""
 MOST_AT_ONCE = 4
-"""Products of up to so many are split into terms of several factors too."""
+"""Most operands of a product that is also split into terms of several factors."""
 MOST_ELEMENTS = 2.0**27
-"""Elements of the largest buffer."""
+"""Most elements of a buffer."""
 _UNKNOWN_EXTENT = 4096.0
 _UNKNOWN_RUN = 8.0
 

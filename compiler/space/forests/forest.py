@@ -33,7 +33,7 @@ class Placed:
 
 @frozen
 class Edge:
-    """What one term computes for another.
+    """An intermediate: what one term computes for another.
 
     Attributes:
         producer, consumer: places of the terms in the path.

@@ -42,7 +42,7 @@ Path = tuple[Term, ...]
 
 @frozen
 class PathRules:
-    """Which paths there are.
+    """Rules that say which contraction paths there are.
 
     Attributes:
         pairwise: every term multiplies two parts; otherwise two or more, so that the product as a whole is a path too.

@@ -23,7 +23,7 @@ from .paths import Path, PathRules, Term, paths, term_indices
 
 @frozen
 class ForestRules:
-    """Which forests there are.
+    """Rules that say which forests there are.
 
     Attributes:
         paths: which contraction paths.

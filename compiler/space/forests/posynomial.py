@@ -37,7 +37,7 @@ class Posynomial:
         return Posynomial.of((monomial, factor * coefficient) for monomial, coefficient in self.terms)
 
     def renamed(self, names: Mapping[str, str]) -> Posynomial:
-        """Return it with other symbols."""
+        """Return the posynomial with other symbols."""
         return Posynomial.of(((names.get(symbol, symbol) for symbol in monomial), count) for monomial, count in self.terms)
 
     @property
@@ -45,7 +45,7 @@ class Posynomial:
         return frozenset(name for monomial, _ in self.terms for name in monomial)
 
     def at(self, values: Mapping[str, float]) -> float:
-        """Return the number that it is where every symbol has a value."""
+        """Return its value, where every symbol has one."""
         return sum(coefficient * prod(values[name] for name in monomial) for monomial, coefficient in self.terms)
 
     def __iter__(self) -> Iterator[tuple[Monomial, int]]:

@@ -19,7 +19,7 @@ from .contraction import Contraction, members
 from .paths import Path, read_indices
 
 USUAL_EXTENT = 100.0
-"""The extent of an index that nothing is known of."""
+"""The extent of an index whose extent is unknown."""
 
 
 class Peel(NamedTuple):

@@ -21,9 +21,9 @@ from .work import Sizes, work
 
 MOST_FORESTS = 10
 MOST_PAIRWISE = 5
-"""Operands of a product whose pairwise nests over stored fibres are looked at."""
+"""Most operands of a product whose pairwise nests over stored fibres are looked at."""
 NEAR = 2.0
-"""Pairwise nests of so many times the least work are not tried: they pass more through memory than forests that share loops."""
+"""Pairwise nests of more than this many times the least work are not tried: they use more memory traffic than forests that share loops."""
 
 
 def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[Structure]:

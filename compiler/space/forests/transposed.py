@@ -22,10 +22,10 @@ CONVERSION = 30.0
 """Operations that converting takes for a stored entry, or an element of a dense operand."""
 
 MOST_LEVELS = 4
-"""Operands of more have too many orders to look at each."""
+"""Most modes of an operand whose orders of levels are all looked at."""
 
 MOST_ORDERS = 4
-"""Orders whose best forests are sought, those that may take least."""
+"""How many orders of levels, those of the least lower bound, have their best forests sought."""
 
 
 @frozen

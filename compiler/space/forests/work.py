@@ -119,7 +119,7 @@ def operations(contraction: Contraction, term: Term, innermost: int) -> float:
     bit = 1 << innermost if innermost >= 0 else 0
     target = contraction.written(term.operands)
     varying = sum(bool(read_indices(contraction, term, part) & bit) for part in term.parts)
-    multiplied = max(1.0, varying - 1.0 + (varying < len(term.parts)))  # what stands still is multiplied once before
+    multiplied = max(1.0, varying - 1.0 + (varying < len(term.parts)))  # loop-invariant factors are multiplied once before
     each = multiplied + varying + 2 * bool(target & bit)
     return each / LANES if bit and _is_contiguous(contraction, term, innermost) else each
 
