@@ -9,7 +9,7 @@ or hardly any, and these are filled by going through their fields.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from functools import partial
 from inspect import get_annotations
 from operator import attrgetter
@@ -115,6 +115,7 @@ class _Initializer:
 
     def __init__(self, owner: type[Any]) -> None:
         self.owner, self.left = owner, FEW
+        self.entries: tuple[Field[Any], ...] = ()
 
     def __get__(self, one: object, kind: type[Any] | None = None) -> Any:
         if one is not None and self.left:
@@ -124,11 +125,11 @@ class _Initializer:
 
     def _fill(self, one: Any, /, *given: Any, **named: Any) -> None:
         """Give an object its fields; what does not fit them is refused by the written ``__init__``."""
-        entries = fields(self.owner)
-        in_order = (entry.name for entry in entries if entry.init and entry.kw_only is not True)
+        self.entries = self.entries or fields(self.owner)
+        in_order = (entry.name for entry in self.entries if entry.init and entry.kw_only is not True)
         values = {**dict(zip(in_order, given, strict=False)), **named}
         fits = len(values) == len(given) + len(named)
-        for entry in entries:
+        for entry in self.entries:
             if entry.init and entry.name in values:
                 value = values.pop(entry.name)
             elif entry.default_factory is not MISSING:

@@ -9,6 +9,7 @@ operands in vector registers, written after hand-optimized C.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import permutations
 
 from ..frozen import frozen
@@ -209,11 +210,17 @@ def schedules_for(
     subscripted = sum(map(bool, (access.subscripts for access in (assignment.target, *accesses(assignment.value)))))
     for named in LIBRARY:  # texts are read of those alone that have as many tensors with indices
         if named.target == target and named.expression.count("(") == subscripted:
-            names = same_form(parse(named.expression), assignment)
+            names = same_form(_read(named.expression), assignment)
             if names is not None and (extents is None or all(extents.get(names[index]) == extent for index, extent in named.extents)):
                 tensors = (assignment.target, *accesses(assignment.value))
                 taken = {name for access in tensors for name in (access.tensor, *access.indices)}
                 yield named, named.schedule.rename(names, taken)
+
+
+@cache
+def _read(expression: str) -> Assignment:
+    """Return the assignment that schedules of the library were written for, several of them for some."""
+    return parse(expression)
 
 
 def same_form(known: Assignment, wanted: Assignment) -> dict[str, str] | None:

@@ -23,6 +23,8 @@ from ..schedule.schedule import Schedule
 from .joins import Joins
 from .template import Part, Template, Values, filled
 
+_SCALAR = Format()
+
 
 @frozen
 class Structure:
@@ -65,7 +67,7 @@ class Situation:
     def stored(self, program: Program) -> tuple[Access, ...]:
         """Return the accesses of stored operands in a program."""
         found = [access for assign in assignments(program.statement) for access in accesses(assign.value)]
-        return tuple(dict.fromkeys(access for access in found if not self.formats.get(access.tensor, Format()).is_dense))
+        return tuple(dict.fromkeys(access for access in found if not self.formats.get(access.tensor, _SCALAR).is_dense))
 
     def tree(self, program: Program) -> frozenset[str]:
         """Return the indices of stored operands."""

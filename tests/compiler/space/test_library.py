@@ -63,5 +63,5 @@ def test_brackets_of_expressions_are_those_of_tensors_with_indices(text: str) ->
 
 
 def test_only_expressions_that_may_fit_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "parse", lambda text: pytest.fail(f"{text} has more tensors"))
+    monkeypatch.setattr(library, "_read", lambda text: pytest.fail(f"{text} has more tensors"))
     assert list(schedules_for(parse("y(i) = x(i)"))) == []
