@@ -93,7 +93,7 @@ class Run:
         while share > 0 and self._untuned() and (begin := time.monotonic()) < until:
             slice_end = min(until, begin + _SLICE)
             self.tune(begin + share * (slice_end - begin))
-            self.race(slice_end, self._missing())
+            self.race(slice_end, self._with_new_evidence())
         self.race(until, self._to_race())
 
     def tune(self, until: float) -> None:
@@ -130,19 +130,24 @@ class Run:
         ready = [item for item in self.wanted if item in self.tuned and item not in without]
         return [item for item in ready if item not in raced or raced[item].date < self.tuned[item].created[:10]]
 
-    def _to_race(self) -> Iterator[Item]:
-        """Yield what is missing, then what more is known about by now, then what earlier versions have raced, the oldest first."""
+    def _with_new_evidence(self) -> Iterator[Item]:
+        """Yield what is missing, then what more is known about by now."""
         missing = self._missing()
         yield from missing
         raced = self._raced()
-        ready = [item for item in self.wanted if item in raced and item in self.tuned and item not in missing]
-        again = set[Item]()
-        for item in ready:
+        for item in (one for one in self.wanted if one in raced and one in self.tuned and one not in missing):
             if known_beside(item, self.tuned) >= MORE_EVIDENCE * max(1, raced[item].known):
-                again.add(item)
                 yield item
-        older = [item for item in ready if item not in again and raced[item].commit != commit()]
-        yield from sorted(older, key=lambda item: (self._stage(item), raced[item].date))
+
+    def _to_race(self) -> Iterator[Item]:
+        """Yield what has new evidence, then what earlier versions have raced, the oldest first."""
+        done = set[Item]()
+        for item in self._with_new_evidence():
+            done.add(item)
+            yield item
+        older = {item: row for item, row in self._raced().items() if row.commit != commit() and item not in done}
+        ready = [item for item in self.wanted if item in older and item in self.tuned]
+        yield from sorted(ready, key=lambda item: (self._stage(item), older[item].date))
 
     def _tune(self, item: Item) -> None:
         problem = problem_of(item)

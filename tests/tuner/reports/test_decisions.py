@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,6 +163,19 @@ def test_what_is_missing_is_raced_first_then_the_oldest(tmp_path: Path) -> None:
         run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), list(named.values()), {})
         run.tuned = dict.fromkeys(named.values(), decided("2026-01-01"))  # type: ignore[arg-type]  # which are hardly looked at
         assert [item.input for item in run._to_race()] == ["missing", "older", "old"]
+
+
+def test_what_more_is_known_of_is_raced_between_tunings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [Item("SpMV", name, "float64", 2) for name in ("first", "second", "third", "fourth")]
+    kept, raced = Partial(tmp_path / "rows.csv", Figure), list[Item]()
+    kept.rows = [replace(ROWS[3], input="first", machine=this_machine().model, date="2999-01-01", known=1)]
+    monkeypatch.setattr(decisions.Run, "_race", lambda run, item: raced.append(item))
+    monkeypatch.setattr(decisions.Run, "tune", lambda run, until: run.tuned.update(dict.fromkeys(wanted[:3], decided("2026-01-01"))))
+    monkeypatch.setattr(decisions, "_SLICE", 0.01)
+    with open_database(str(tmp_path / "d.sqlite")) as store:
+        run = decisions.Run(store, kept, Budget(trials=1, seconds=1.0), (), wanted, {})
+        run.tune_and_race(time.monotonic() + 0.02, 0.5)
+    assert raced[:3] == [wanted[1], wanted[2], wanted[0]]
 
 
 def test_what_has_no_rows_is_tuned_first_then_what_has_the_oldest(tmp_path: Path) -> None:
