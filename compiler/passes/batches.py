@@ -16,46 +16,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ..frozen import frozen
 from ..ir.nodes import (
     BOOL,
     I64,
     Allocate,
-    ArrayRef,
     Binary,
-    Call,
     Const,
     Declare,
-    Fill,
     For,
     Function,
-    Grow,
     If,
-    Load,
-    Node,
     Parallel,
     Prefetch,
-    Run,
     Select,
     SetVar,
     Step,
     Steps,
-    Store,
     Unary,
     Unroll,
     Value,
     Var,
     Vector,
 )
-from ..ir.rewrite import block, is_pure, mentions, nodes_of, substitute, transform, transform_steps, walk
-from .forms import gathered_bytes
+from ..ir.rewrite import block, nodes_of, substitute, transform_steps
 from .manager import Setting
 from .row_sums import Placed, row_length, row_sum, summed_beside, sums_beside
+from .short_sums import FEWEST, ROWS, RowSum, rows_a_block, rows_of, terms_of
 from .simplify import simplify_expression
-from .sums import asking_ahead, only_adds
-
-ROWS = 64
-"""Rows of a block."""
+from .sums import asking_ahead
 
 SHORT = 24
 """Elements of a row, on average over a block, up to which its sums are made in batches."""
@@ -69,8 +57,6 @@ AVERAGE_BESIDE = 12
 BESIDE = (4, 8, 16)
 """Elements of the longest row of a block up to which rows are added side by side, with as many places for each: the fewest that suffice."""
 
-FEWEST = 8
-"""Rows below which a block is not worth it."""
 
 ROWS_BESIDE = 4
 """Rows whose lanes are added to one another at once."""
@@ -83,9 +69,6 @@ STEADY_SHORT = 1 / 2
 
 AVERAGE_STEADY = 8
 
-MOST_SUMS = 8
-"""Most sums of a row that are made in batches: the terms of more would leave the first cache, and the code would double."""
-
 
 def batch_short_sums(function: Function, setting: Setting) -> Function:
     """Return a kernel in which loops over rows that sum gathered elements have a second form for short rows."""
@@ -95,7 +78,7 @@ def batch_short_sums(function: Function, setting: Setting) -> Function:
     fresh = setting.names(function)
 
     def visit(statement: Step) -> tuple[Step, list[Allocate]]:
-        if isinstance(statement, For) and (rows := _rows_of(statement, lanes)) is not None:
+        if isinstance(statement, For) and (rows := rows_of(statement, lanes)) is not None:
             made, rooms = _Batches(statement, rows, lanes, fresh).made()
         else:
             rooms, children = [], []
@@ -112,85 +95,6 @@ def batch_short_sums(function: Function, setting: Setting) -> Function:
     return replace(function, body=block([*rooms, made]) if rooms or not isinstance(made, Steps) else made)
 
 
-@frozen
-class _Sum:
-    """A loop over the elements ``begin(row) .. begin(row + 1)`` of a row that adds ``step.value`` for each to a scalar."""
-
-    loop: For
-    step: SetVar
-    begin: Value
-
-
-def _rows_of(loop: For, lanes: int) -> list[_Sum] | None:
-    """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop."""
-    if not (loop.tag is None or isinstance(loop.tag, Parallel)) or loop.step != 1 or _rows_a_block(loop.tag) is None:
-        return None
-    inner_sums = [inner for inner in _unconditional_loops(loop.body) if inner.tag is None and inner.step == 1 and only_adds(inner)]
-    if not inner_sums:
-        return None
-    declared = {node.variable.name: node.value for node in nodes_of(loop.body, Declare)}
-    written = {node.array for node in nodes_of(loop.body, Store, Fill, Grow, Allocate)}
-    changing = [step for step in walk(loop.body) if isinstance(step, Run) or (isinstance(step, Call) and not is_pure(step))]
-    written |= {node.array for step in changing for node in nodes_of(step, ArrayRef)}
-    assigned = set(loop.body.assigned)
-    if any(_depends_on(bound, assigned, written) for bound in (loop.low, loop.high)):
-        return None
-    sums = []
-    for inner in inner_sums:
-        found = _sum_of(inner, loop.variable, declared, written, assigned)
-        if found is not None and gathered_bytes(_terms(found, "", inner.low), lanes):
-            sums.append(found)
-    return sums if 0 < len(sums) <= MOST_SUMS else None
-
-
-def _unconditional_loops(statement: Step) -> Iterator[For]:
-    """Yield the loops that every row runs through; asking whether there is anything to run through is no condition."""
-    match statement:
-        case For():
-            yield statement
-        case Steps(statements):
-            for inner in statements:
-                yield from _unconditional_loops(inner)
-        case If(Binary("<", low, high), then, None):
-            yield from (loop for loop in _unconditional_loops(then) if (loop.low, loop.high) == (low, high))
-
-
-def _depends_on(expr: Node, variables: set[str], arrays: set[str]) -> bool:
-    return mentions(expr, variables) or any(node.array in arrays for node in nodes_of(expr, Load))
-
-
-def _sum_of(inner: For, row: Var, declared: dict[str, Value], written: set[str], assigned: set[str]) -> _Sum | None:
-    own = {node.variable.name for node in nodes_of(inner.body, Declare)}
-    steps = nodes_of(inner.body, SetVar)
-    if len(steps) != 1 or steps[0].op != "+" or steps[0].variable.name in own:
-        return None
-    begin, end = (declared.get(bound.name, bound) if isinstance(bound, Var) else bound for bound in (inner.low, inner.high))
-    following = simplify_expression(substitute(begin, {row.name: Binary("+", row, Const(1, I64), I64)}))
-    if begin == following or following != simplify_expression(end):
-        return None
-    total, of_row = steps[0].variable.name, (declared.keys() | assigned) - own
-    moving = _depends_on(inner.body, (of_row | {row.name}) - {total}, written) or mentions(steps[0].value, {total})
-    return None if moving or _depends_on(begin, of_row, written) else _Sum(inner, steps[0], begin)
-
-
-def _terms(found: _Sum, room: str, first: Value, past: Value | None = None) -> For:
-    """Return the loop that puts the terms of consecutive rows into an array."""
-    loop = found.loop
-    place = Binary("-", loop.variable, first, I64)
-
-    def change(node: Node) -> Node:
-        return Store(room, place, found.step.value) if node == found.step else node
-
-    made = replace(loop, low=first, high=past or loop.high, body=transform(loop.body, change), tag=Vector(vectors=2))
-    return replace(made, body=asking_ahead(made))
-
-
-def _rows_a_block(tag: Parallel | Vector | object) -> int | None:
-    """Return how many rows are a block: not more than threads take at once; None if those are too few."""
-    chunk = tag.chunk if isinstance(tag, Parallel) else None
-    return None if chunk is not None and chunk < FEWEST else min(chunk or ROWS, ROWS)
-
-
 def _minus(left: Value, right: Value) -> Value:
     return simplify_expression(Binary("-", left, right, I64))
 
@@ -202,21 +106,21 @@ def _plus(left: Value, right: Value) -> Value:
 class _Batches:
     """Makes the loop over blocks of rows."""
 
-    def __init__(self, loop: For, sums: list[_Sum], lanes: int, fresh: Callable[[str], str]) -> None:
+    def __init__(self, loop: For, sums: list[RowSum], lanes: int, fresh: Callable[[str], str]) -> None:
         self.loop, self.sums, self.lanes, self.fresh = loop, sums, lanes, fresh
         row = loop.variable.name
         self.first, self.past = (Var(fresh(f"{row}_{part}"), I64) for part in ("first", "past"))
         self.rows = Var(fresh(f"{row}_rows"), I64)
         self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
         self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
-        self.room_length = (_rows_a_block(loop.tag) or ROWS) * SHORT + 2 * AT_ONCE  # the sums of rows follow behind it
+        self.room_length = (rows_a_block(loop.tag) or ROWS) * SHORT + 2 * AT_ONCE  # the sums of rows follow behind it
         self.alike, self.longest = Var(fresh(f"{row}_alike"), BOOL), Var(fresh(f"{row}_longest"), I64)
         self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
 
     def made(self) -> tuple[Step, list[Allocate]]:
         """Return the loop, and the arrays for terms that it needs from outside; what lies behind terms is read, so they begin as zeros."""
         loop, number = self.loop, Var(self.fresh(f"{self.loop.variable.name}_block"), I64)
-        rows, size = _minus(loop.high, loop.low), _rows_a_block(loop.tag)
+        rows, size = _minus(loop.high, loop.low), rows_a_block(loop.tag)
         assert size is not None
         steps, a_block, tag = self._dealt_out(rows, size)
         blocks = Binary("/", _plus(rows, _minus(a_block, Const(1, I64))), a_block, I64)
@@ -337,7 +241,7 @@ class _Batches:
             Declare(variable, Select(longer, Const(2 * AT_ONCE, I64), Const(AT_ONCE, I64), I64))
             for variable, longer in zip(self.at_once, twice, strict=True)
         ]
-        terms = [_terms(found, room, first, past) for found, room, first, past in ends]
+        terms = [terms_of(found, room, first, past) for found, room, first, past in ends]
         placed = [
             Placed(found.loop, found.step.variable, found.begin, room, first, self.at_once[number])
             for number, (found, room, first) in enumerate(zip(self.sums, self.rooms, self.firsts, strict=True))

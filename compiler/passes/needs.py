@@ -42,8 +42,8 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import as_steps, block, is_pure, mentions, nodes_of, transform, written_arrays
+from .block_sizes import WARP, threads_of
 from .dead import live_block, remove_dead
-from .kernels import WARP, threads_of
 from .manager import Setting
 
 NEAR_BYTES = 32 * 1024

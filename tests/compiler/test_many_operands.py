@@ -15,7 +15,7 @@ from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.deadline import Deadline, TimeOver
 from sparsetune.compiler.errors import ExpressionError
 from sparsetune.compiler.notation.parser import parse
-from sparsetune.compiler.passes.batches import MOST_SUMS
+from sparsetune.compiler.passes.short_sums import MOST_SUMS
 from sparsetune.compiler.space import products
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.situation import Situation, Structure

@@ -1,0 +1,64 @@
+"""How many threads the blocks of a kernel have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir.arithmetic import ZERO
+from ..ir.nodes import (
+    Binary,
+    Const,
+    Dealt,
+    Declare,
+    For,
+    Value,
+    Var,
+)
+from ..ir.rewrite import nodes_of
+
+WARP = 32
+
+WARPS, THREADS, MOST_THREADS = 8, 256, 1024
+"""Threads of a block, if the loops do not say how many."""
+
+
+def threads_of(loop: For) -> int:
+    """Return how many threads a block has: as its loops say, where these are as long for all blocks."""
+    assert isinstance(loop.tag, Dealt)
+    if loop.tag.unit != "block":
+        return THREADS
+    values = {node.variable.name: node.value for node in nodes_of(loop.body, Declare)}
+    inner = [node for node in nodes_of(loop.body, For) if isinstance(node.tag, Dealt) and node.tag.within == "block"]
+    warps = [_extent(node, values) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "warp"]
+    threads = [_extent(node, values) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "thread"]
+    known = [WARP * extent for extent in warps if extent] + [extent for extent in threads if extent]
+    most = min(max(known, default=WARP * WARPS if warps else THREADS if threads else WARP), MOST_THREADS)
+    return -(-most // WARP) * WARP
+
+
+def _extent(loop: For, values: Mapping[str, Value]) -> int | None:
+    """Return how many iterations a loop has at most, where that is a constant; ``values``: what scalars were declared with."""
+    low = loop.low
+    match loop.high:
+        case Binary("/", Binary("+", Binary("-", last, first), Const(rest)), Const(size)) if low == ZERO:  # of tiles in a tile
+            most = _beyond(last, first, values)
+            return None if most is None else max((most + int(rest)) // int(size), 1)
+    most = _beyond(loop.high, low, values)
+    return None if most is None else max(most, 1)
+
+
+def _beyond(value: Value, low: Value, values: Mapping[str, Value]) -> int | None:
+    """Return how far a value lies beyond another one at most, where that is a constant."""
+    if value == low:
+        return 0
+    match value, low:
+        case Const(last), Const(first):
+            return int(last) - int(first)
+        case Binary("+", left, Const(more)), _:
+            most = _beyond(left, low, values)
+            return None if most is None else most + int(more)
+        case Binary("min", left, right), _:
+            return min((most for side in (left, right) if (most := _beyond(side, low, values)) is not None), default=None)
+        case Var(name), _ if name in values:
+            return _beyond(values[name], low, values)
+    return None
