@@ -69,9 +69,17 @@ def shared_pattern(statement: Stmt, graph: Provenance, target: Access, form: For
         return None
     loops = [node for node in path if isinstance(node, Forall)]
     known = graph.known_after([node.index for node in loops])
-    last = max(known[name] for name in operand.indices if name in target.indices)
-    placed = (*reads(loops[last]), *_gone_through(loops[last].index, graph))
+    last = loops[max(known[name] for name in operand.indices if name in target.indices)]
+    shared = _last_stored(operand, formats[operand.tensor], target)
+    placed = (*reads(last), *(_gone_through(last.index, graph) if shared in graph.originals(last.index) else ()))
     return operand if replace(operand, protocols=()) in (replace(read, protocols=()) for read in placed) else None
+
+
+def _last_stored(operand: Access, form: Format, target: Access) -> str:
+    """Return the index of the last level with coordinates that the result shares; its positions tell those of the levels above."""
+    indices = ((operand.subscripts[mode].index, kind) for mode, kind in zip(form.order, form.levels, strict=True))
+    *_, last = (index for index, kind in indices if not kind.full and index in target.indices)
+    return last
 
 
 def _gone_through(loop: str, graph: Provenance) -> Iterator[Access]:

@@ -58,8 +58,11 @@ def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         *before, loop = dealt(context, here, forall, loop_of)
         assert isinstance(loop, For)
         length = add(subtract(loop.high, loop.low), integer(1))
-        steps += before
-        steps += _counted(assembly, loop, length) if phase == COUNT else _filled(assembly, loop)
+        if phase == COUNT:
+            steps += [*before, *_counted(assembly, loop, length)]
+        else:  # a block of its own, where what stands before the loop declares the same names again
+            filled = _filled(assembly, loop)
+            steps += [Steps((*before, *filled))] if before else filled
     return steps
 
 

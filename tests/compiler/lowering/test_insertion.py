@@ -47,3 +47,13 @@ def test_rows_of_another_semiring(schedule: str) -> None:
 def test_where_nothing_is_left_of_the_loops_there_is_nothing_to_count(schedule: str) -> None:
     found = st.compile("C(i,j) = 0", {"C": "csr"}, {"i": 3, "j": 4}, schedule)()
     assert (found.shape, found.nnz) == ((3, 4), 0)
+
+
+@pytest.mark.parametrize("form", ["csr", "dcsr"])
+def test_what_stands_before_a_loop_that_is_run_twice(form: str) -> None:
+    """The range of coordinates between stored entries is found before each of the two loops, under the same names."""
+    rng = np.random.default_rng(4)
+    a, b = rng.random((9, 7)) * (rng.random((9, 7)) < 0.3), rng.random((7, 8)) * (rng.random((7, 8)) < 0.3)
+    schedule = "pos(i, p, A); coord(p, c); parallelize(c, cpu_thread, no_races); assemble(C, insert)"
+    kernel = st.compile("C(i,j) = A(i,k) * B(k,j)", {"A": form, "B": "csr", "C": form}, schedule=schedule)
+    assert np.allclose(kernel(A=st.tensor(a, form), B=st.tensor(b, "csr"), threads=2).to_numpy(), a @ b)

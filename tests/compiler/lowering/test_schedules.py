@@ -326,3 +326,11 @@ def test_vector_loops_around_rows_in_registers() -> None:
     matrix, other = sparse(9, 8, density=0.4), dense(8, 64)
     result = st.compile(SPMM, {"A": "csr"}, extents={"k": 64}, schedule=schedule)(A=matrix, X=other)
     np.testing.assert_allclose(result, matrix @ other)
+
+
+def test_positions_of_an_outer_level_do_not_tell_where_entries_of_a_result_stand() -> None:
+    """The result has the pattern of B, but where it is written only the rows of B are known, and columns come first."""
+    b = sparse(6, 9)
+    schedule = "pos(j, p, B(j,i)); precompute(B(j,i), [i, p], [k, p], w); reorder(i, p)"
+    kernel = st.compile("Z(i,j) = 2 * B(j,i)", {"B": "csr", "Z": "csr"}, schedule=schedule)
+    assert np.array_equal(kernel(B=st.tensor(b, "csr")).to_numpy(), 2 * b.T)
