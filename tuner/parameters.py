@@ -42,6 +42,8 @@ _CHUNKS = 2  # a thread: with fewer, who has one more works much longer
 _SECOND_LEVEL = 2**20  # bytes, where the system does not say
 _AFAR = 0.25  # of what is gathered, from which on it is waited for, and not what is gone through in order
 _ONE_BY_ONE = 0.75  # times as long as batches of short rows take sums that are made one by one, where their ends are foreseen
+_ASKED = 8192  # bytes of gathered rows that are asked for ahead: a part of the first level of cache
+_LINE = 64  # bytes that are asked for at least
 _CACHE_SHARE = 0.5  # of the last level of cache, that one operand has to itself
 
 
@@ -186,7 +188,24 @@ def _prefetched(
     weights = 1 - outside, _MISSES[0] * (outside - far), _MISSES[1] * far
     gains = constants.prefetched(_is_summed(problem, name, originals))
     times = sum(weight / gain for weight, gain in zip(weights, gains, strict=True)) / sum(weights)
-    return (hole.usual, times) if times * _LEAST_GAIN <= 1 else (None, None)
+    return (_far_ahead(problem, operand, hole, originals, outside), times) if times * _LEAST_GAIN <= 1 else (None, None)
+
+
+def _far_ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[str, ...], outside: float) -> d.Prefetch:
+    """Return the prefetch farthest ahead, the usual one at least, that has as many rows on their way from outside of the cache as the usual
+    one has where all come from there: between them are others that take no time. All together take ``_ASKED`` bytes at most.
+
+    Args:
+        outside: the share of the rows that come from there.
+    """
+    usual = hole.usual
+    assert isinstance(usual, d.Prefetch)
+    read = (access for access in accesses(problem.assignment.value) if access.tensor == usual.access.tensor)
+    rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
+    row = max(operand.nbytes / max(rows, 1), _LINE)
+    most = min(usual.distance / outside, _ASKED / row)
+    fitting = (choice for choice in hole.choices if isinstance(choice, d.Prefetch) and choice.distance <= most)
+    return max((usual, *fitting), key=lambda choice: choice.distance)
 
 
 def _is_summed(problem: Problem, name: str, originals: tuple[str, ...]) -> bool:

@@ -154,6 +154,14 @@ def spmm(matrix, columns: int = 32, threads: int = 1) -> Problem:
     return make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((matrix.shape[1], columns))}, threads=threads)
 
 
+@pytest.mark.parametrize(("share", "columns", "ahead"), [(1.0, 8, 8), (0.5, 8, 16), (0.2, 8, 32), (0.2, 64, 16), (0.2, 128, 8)])
+def test_far_rows_among_near_ones_are_asked_for_sooner(share: float, columns: int, ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.0, prefetch_far=1.3))
+    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: share)
+    matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
+    assert f"prefetch(j, X, {ahead})" in str(model_choice(spmm(matrix, columns)))
+
+
 def test_rows_are_prefetched_where_they_come_from_memory_alone() -> None:
     far = generate("random:uniform:60000x60000:nnz=3e5", "csr")
     assert "prefetch(j, X, 8)" in str(model_choice(spmm(far, 128)))
