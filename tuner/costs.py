@@ -102,7 +102,7 @@ class _Costs(Passes, Stepping):
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         apart = not contiguous and not self._is_over_stored(leaf, innermost)
         read = sum(self._read(access, innermost, apart) for access in accesses(leaf.value) if self._moves(access, innermost))
-        written = 2.0 * _distance(self._elements.get(leaf.target.tensor, 0.0)) if self._moves(leaf.target, innermost) else 0.0
+        written = 2.0 * self._reached(leaf, innermost) if self._moves(leaf.target, innermost) else 0.0
         held, kept = self._held(leaf.target, loops), 0.0
         if written and held is not None:
             times = self._points(self._originals(loops[:held]), address, leaf)
@@ -117,6 +117,25 @@ class _Costs(Passes, Stepping):
     def _read(self, access: Access, innermost: set[str], apart: bool) -> float:
         """Return the operations of a load; ``apart``: other accesses of its loop are of values far from one another."""
         return _distance(self._array_elements(access)) * (_TOGETHER if apart and self._is_contiguous([access], innermost) else 1.0)
+
+    def _reached(self, leaf: Assign, innermost: set[str]) -> float:
+        """Return how much longer than to the first level of cache it takes to store to an array: where stored coordinates choose elements
+        of a line one after another, it comes once for all of them."""
+        far = _distance(self._elements.get(leaf.target.tensor, 0.0))
+        if far == 1.0 or self._originals(leaf.target.indices[-1:]) != innermost:
+            return far
+        runs = [run for access in accesses(leaf.value) if (run := self._run(access, innermost)) >= 1.0]
+        share = min((self._lines(self._everywhere(innermost), run) / run for run in runs), default=1.0)
+        return 1.0 + (far - 1.0) * min(1.0, share)
+
+    def _run(self, access: Access, innermost: set[str]) -> float:
+        """Return how many coordinates of an index an operand stores below one parent, on average; 0: it stores none."""
+        form, positions = self._formats.get(access.tensor), self._prefixes.get(self._sources.get(access.tensor, access.tensor))
+        if form is None or positions is None or isinstance(form, View):
+            return 0.0
+        order = [{access.subscripts[mode].index} for mode in form.order]
+        level = order.index(innermost) if innermost in order else 0
+        return positions[level] / positions[level - 1] if level and positions[level - 1] else 0.0
 
     def _is_over_stored(self, leaf: Assign, innermost: set[str]) -> bool:
         """Whether an innermost loop goes through stored coordinates."""

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import sparsetune as st
 from sparsetune.compiler.deadline import Deadline, Steps
+from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner import model
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.problem import make_problem
@@ -102,3 +103,21 @@ def test_a_loop_has_no_more_lanes_than_iterations() -> None:
     found = choice("Y(i,k) = A(i,j) * X(j,k)", None, A=square(1000, 0.1), X=np.ones((1000, 1)))
     assert "reorder" in found
     assert "parallelize(j, cpu_vector, parallel_reduction)" in found
+
+
+def test_lines_of_a_workspace_come_once_for_all_stored_elements_in_them() -> None:
+    """A product is scattered into a workspace beyond the second level of cache: an entry costs less where eight fall into a line."""
+    rows, columns = 300, 1600
+
+    def saved(step: int) -> float:
+        """Return what it costs less to scatter along rows than across them, with what it costs less to read them after that."""
+        stored = np.arange(0, columns, step)
+        coordinates = np.stack([np.repeat(np.arange(rows), len(stored)), np.tile(stored, rows)])
+        matrix = st.tensor((coordinates, np.ones(coordinates.shape[1])), "csf", (rows, columns))
+        problem = make_problem("y(l) = A(i,j) * c(l) * d(j)", {"A": matrix, "c": np.ones(4), "d": np.ones(columns)})
+        schedules = [f"reorder(l,i,j); precompute(A(i,j) * c(l), [{names}], [{names}], w)" for names in ("i, j", "j, i")]
+        along, across = (model.expected_cost(problem, Schedule(schedule)) for schedule in schedules)
+        return across - along
+
+    entries = 4 * rows * columns  # a line is reached once for eight of them, in place of eight times; alone in it, each time
+    assert (saved(1) - saved(16)) / entries == pytest.approx(2 * 3 * 7 / 8, rel=0.05)
