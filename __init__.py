@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import autograd as torch
     from . import distributed
-    from .compiler.build.kernel import BoundKernel
+    from .compiler.build.bound import BoundKernel
     from .compiler.errors import (
         BuildError,
         DatabaseError,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "BoundKernel": ".compiler.build.kernel",
+    "BoundKernel": ".compiler.build.bound",
     "BuildError": ".compiler.errors",
     "DataError": ".compiler.errors",
     "DatabaseError": ".compiler.errors",

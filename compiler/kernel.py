@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import html
-from .build.kernel import BoundKernel, TypedKernel
+from .build.bound import BoundKernel
+from .build.kernel import TypedKernel
 from .build.operands import check_order
 from .build.repeat import MISS, Repeats
 from .concrete.affine import Viewed

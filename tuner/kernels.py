@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.build.kernel import BoundKernel, TypedKernel
+from ..compiler.build.bound import BoundKernel
+from ..compiler.build.kernel import TypedKernel
 from ..compiler.concrete.affine import Boundary
 from ..compiler.concrete.check import formats_of
 from ..compiler.concrete.concretize import Concretized

@@ -1,5 +1,6 @@
 """Kernels that run: generated code compiled, loaded, and called on operands."""
 
-from .kernel import BoundKernel, TypedKernel
+from .bound import BoundKernel
+from .kernel import TypedKernel
 
 __all__ = ["BoundKernel", "TypedKernel"]

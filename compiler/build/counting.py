@@ -14,7 +14,8 @@ from ..lowering.kernel_spec import KernelSpec, OperandSpec
 from ..passes.counting import COUNTED, COUNTS, count_operations
 from ..passes.cpu import PORTABLE
 from ..passes.manager import Setting, VectorUnit
-from .kernel import BoundKernel, TypedKernel
+from .bound import BoundKernel
+from .kernel import TypedKernel
 from .operands import Operand
 
 SHOWN = ("flops", "loads", "stores", "iterations", "workspace")

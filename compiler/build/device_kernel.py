@@ -10,7 +10,7 @@ from ..errors import DataError
 from ..format import dense_format
 from ..storage.on_device import DeviceArray, DeviceLevel, DeviceTensor, device_array
 from ..targets.cuda import CudaKernel, CudaLaunch
-from .kernel import BoundKernel
+from .bound import BoundKernel
 from .results import shared_levels
 
 

@@ -25,8 +25,8 @@ from ..storage.level_arrays import LevelArrays
 from ..storage.pooled import LEAST, pooled_empty
 from ..storage.tensor import Tensor
 from ..targets.c import NativeLaunch, interface
+from .bound import BoundKernel, no_memory
 from .inputs import Input, Slots, make_input
-from .kernel import BoundKernel, no_memory
 from .results import shared_levels
 
 MISS: Final = object()

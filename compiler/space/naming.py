@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..concrete.nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
 from ..notation.nodes import Access, Expr, index_subscript, transform
-from .groupings import Statements, workspace_number
 from .layout import Layout, Nest
 from .nestings import Nestings
+from .statements import Statements, workspace_number
 
 
 def build_program(nestings: Nestings, layout: Layout, paper_operators: bool = False) -> Program:

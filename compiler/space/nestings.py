@@ -14,7 +14,7 @@ from ..frozen import frozen
 from ..notation.nodes import Access
 from .forms import unwatched
 from .grammar import Alternative, subsets
-from .groupings import Grouping, Statements
+from .statements import Grouping, Statements
 
 
 @frozen

@@ -19,11 +19,12 @@ from ..notation.nodes import Assignment, accesses
 from ..views import View
 from .forms import Form, rewritings, unwatched
 from .grammar import Alternative, Derivation, Grammar
-from .groupings import Grouping, Statements, groupings
+from .groupings import groupings
 from .layout import Layout, layout_of
 from .naming import build_program
 from .nestings import Loop, Nestings, Scope
 from .recognise import program_key, recognised
+from .statements import Grouping, Statements
 
 
 @frozen

@@ -26,11 +26,11 @@ from ..schedule.apply import carry_out
 from ..schedule.factors import flatten
 from ..schedule.schedule import Schedule
 from ..workspaces import keeps_entries
-from .groupings import workspace_number
 from .layout import Layout, Nest
 from .naming import workspace_names
 from .reformat import concordant_format, ordered_format, workspace_kind
 from .space import Member
+from .statements import workspace_number
 
 Told = TypeVar("Told")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sparsetune.compiler.build.kernel import BoundKernel, TypedKernel
+from sparsetune.compiler.build.bound import BoundKernel
+from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.errors import FormatError
 from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.pipeline import compile_kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sparsetune.compiler.build.kernel import BoundKernel
+from sparsetune.compiler.build.bound import BoundKernel
 from sparsetune.compiler.build.results import assembled_result, requested_form
 from sparsetune.compiler.ir.evaluate import Counts
 from sparsetune.compiler.ir.interpret import interpret

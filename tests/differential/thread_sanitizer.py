@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sparsetune.compiler.build.kernel import BoundKernel
+from sparsetune.compiler.build.bound import BoundKernel
 from sparsetune.compiler.codegen.c import KERNEL
 from sparsetune.compiler.native.library import CSRC
 

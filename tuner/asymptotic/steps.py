@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...compiler.space.grammar import Grammar
-from ...compiler.space.groupings import workspace_number
 from ...compiler.space.nestings import Nestings, Scope
+from ...compiler.space.statements import workspace_number
 from .gathering import Gathering, Progress
 from .interpret import entry_clauses
 from .predicates import Predicates

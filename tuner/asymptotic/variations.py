@@ -13,8 +13,8 @@ from itertools import product
 from typing import NamedTuple
 
 from ...compiler.notation.nodes import Access, Expr, Literal, accesses, transform
-from ...compiler.space.groupings import workspace_number
 from ...compiler.space.nestings import Nestings
+from ...compiler.space.statements import workspace_number
 from .algebra import Algebra
 
 Read = tuple[int, int]

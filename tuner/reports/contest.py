@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...compiler.build.kernel import BoundKernel
+from ...compiler.build.bound import BoundKernel
 from ...compiler.format import Format
 from ...compiler.ir.evaluate import Counts
 from ...compiler.ir.interpret import interpret

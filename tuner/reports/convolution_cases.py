@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiler.build.kernel import BoundKernel
+from ...compiler.build.bound import BoundKernel
 from ...compiler.frozen import frozen
 from ...compiler.pipeline import compile_kernel
 from ...compiler.schedule.schedule import Schedule

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compiler.build.kernel import BoundKernel
+from ...compiler.build.bound import BoundKernel
 from ...compiler.schedule.schedule import Schedule
 from ..kernels import compile_problem
 from ..problem import Problem

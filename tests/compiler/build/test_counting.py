@@ -13,8 +13,9 @@ from differential.batch import build_together
 from differential.cases import Case, random_case
 from differential.compare import bound, compiled, unstorable
 from differential.oracle import expected
+from sparsetune.compiler.build.bound import BoundKernel
 from sparsetune.compiler.build.counting import CountingKernel
-from sparsetune.compiler.build.kernel import BoundKernel, TypedKernel
+from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.ir.interpret import interpret
 from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.passes.cpu import PORTABLE

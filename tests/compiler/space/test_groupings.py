@@ -6,8 +6,9 @@ import pytest
 from space_samples import csf_formats
 from sparsetune.compiler.notation.parser import parse, parse_expression
 from sparsetune.compiler.space.forms import canonical_text, expansions, rewritings
-from sparsetune.compiler.space.groupings import Statements, groupings
+from sparsetune.compiler.space.groupings import groupings
 from sparsetune.compiler.space.space import ScheduleSpace
+from sparsetune.compiler.space.statements import Statements
 
 
 def grouping_texts(expression: str) -> set[tuple[str, ...]]:

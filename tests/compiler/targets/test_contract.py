@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
-from sparsetune.compiler.build.kernel import BoundKernel
+from sparsetune.compiler.build.bound import BoundKernel
 from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.ir.memory import InterpreterError
 from sparsetune.compiler.targets import registry
