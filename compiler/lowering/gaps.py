@@ -34,7 +34,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import leaves, nodes_of
+from ..ir.rewrite import as_steps, leaves, nodes_of
 from ..levels.level import Level, LevelArray
 from ..notation.nodes import Access
 from ..views import View
@@ -70,15 +70,26 @@ def zeros_in_gaps(context: Context, result: Access, steps: Sequence[Step]) -> li
     stored = context.tensors.operand_storage(result)
     if context.on_gpu or context.shares is not None or isinstance(context.tensors.format_of(result), View) or not _is_wide(stored):
         return None
-    made = [leaf for step in steps for leaf in leaves(step)]
-    users = [place for place, step in enumerate(made) if _uses(step, stored.values)]
-    rows = _rows(context, made[users[0]], stored) if users else None
+    return _begun(context, stored, steps)
+
+
+def _begun(context: Context, stored: Storage, steps: Sequence[Step]) -> list[Step] | None:
+    """Return the steps of a block, where the first that uses a result is its loop over rows, with zeros; blocks in it stay blocks, as
+    they may hide names."""
+    place = next((place for place, step in enumerate(steps) if _uses(step, stored.values)), None)
+    if place is None:
+        return None
+    user = steps[place]
+    if isinstance(user, Steps):
+        inside = _begun(context, stored, user.statements)
+        return None if inside is None else [*steps[:place], Steps(tuple(inside)), *steps[place + 1 :]]
+    rows = _rows(context, user, stored)
     if rows is None:
         return None
     zero, variable = context.semiring.zero(stored.type), context.names.permanent
     until = Var(variable(f"{rows.row.variable.name}_until"), I64)
     ahead = _around(rows, stored, zero, variable, until)
-    return [*made[: users[0]], *ahead, _cleared(rows, stored, zero, variable, until), *made[users[0] + 1 :]]
+    return [*steps[:place], *ahead, _cleared(rows, stored, zero, variable, until), *steps[place + 1 :]]
 
 
 def _is_wide(stored: Storage) -> bool:
@@ -96,7 +107,7 @@ def _rows(context: Context, loop: Step, stored: Storage) -> _Rows | None:
     """Return the loop over rows that a step is; None if it is none, or uses the result elsewhere than in the row of an iteration."""
     if not isinstance(loop, For) or not isinstance(loop.tag, Parallel | None):
         return None
-    body = leaves(loop.body)
+    body = as_steps(loop.body).statements
     row = body[0] if body else None
     level = next((one for one in _roots(context) if _is_through(loop, row, one)), None)
     if level is None or not isinstance(row, Declare):
@@ -104,7 +115,7 @@ def _rows(context: Context, loop: Step, stored: Storage) -> _Rows | None:
     uses = [node for node in nodes_of(loop, Load, Store, ArrayRef, Fill, Prefetch) if node.array == stored.values]
     if not all(_is_in_row(use, stored, row.variable) for use in uses):
         return None
-    first = next(step for step in body if _uses(step, stored.values))
+    first = next(step for step in leaves(loop.body) if _uses(step, stored.values))
     return _Rows(loop, level.array("crd"), row, _stores_all(first, stored))
 
 
@@ -198,5 +209,5 @@ def _cleared(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], st
     if not rows.whole:
         found = If(compare("<", loop.variable, until), Steps((SetVar(after, add(row, ONE)), found)))
     zeros = If(compare("<", low, after), Fill(stored.values, multiply(low, width), multiply(after, width), zero))
-    declared, *rest = leaves(loop.body)
+    declared, *rest = as_steps(loop.body).statements
     return replace(loop, body=Steps((declared, Declare(after, low), found, zeros, *rest)))
