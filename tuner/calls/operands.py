@@ -1,4 +1,4 @@
-"""What users hand over: ``tensor``, operands by name, results on the pattern of an operand; and the types of arguments."""
+"""Arguments of the public calls: ``tensor``, operands by name, results on the pattern of an operand; and the types of arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules chosen for operands: looked up, searched, or both by a function of its own."""
+"""Schedules chosen for operands: ``lookup`` finds them, ``tune`` searches them, ``autotune`` does both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a field of a record may hold: checks that are put together into tables, and the reading of an object by such a table."""
+"""Checks of the fields of records, put together into tables, and the reading of an object by such a table."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from . import fields
 from .legality import kernel_fault, schedule_fault
 
 SECONDS = (1e-9, 1e7)
-"""A run that takes less is not measured, one that takes more is not waited for."""
+"""Fewest and most seconds of a run that a record may have: shorter runs cannot be measured, longer ones are not waited for."""
 
 IGNORED = "; it is ignored"
 MOST_TOLD = 20
-"""Records without meaning that are named; how many more there are is told in one line."""
+"""Most records without meaning that are named one by one; the others are counted in one line."""
 
 _seconds = fields.number(*SECONDS, "a number of seconds")
 _ratio = fields.number(1e-9, 1e9)

@@ -1,4 +1,4 @@
-"""Whether what a record says of kernel and schedule has a meaning; told once for all records that say the same."""
+"""Whether the kernel and schedule of a record have a meaning, judged once for all records with the same."""
 
 from __future__ import annotations
 

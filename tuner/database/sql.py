@@ -41,7 +41,7 @@ MEASUREMENT_COLUMNS = ("campaign", "role", "schedule", "status", "seconds", "low
 DECISION_COLUMNS = ("campaign", "schedule", "seconds", "default_seconds", "speedup_low", "speedup_high", "ties", "policy", "compiler",
                     "flags", "code", "created")
 JSON_COLUMNS = frozenset(("samples", "parameters", "policy", "ties"))
-"""Those that hold JSON."""
+"""Columns that hold JSON."""
 
 
 _ADDED: dict[int, dict[str, dict[str, str]]] = {

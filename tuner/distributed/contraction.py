@@ -1,4 +1,4 @@
-"""What an expression asks of a distribution: its one sparse operand, and how grid dimensions distribute everybody else."""
+"""The distribution of an expression: its one sparse operand, and the grid dimensions that distribute all other tensors."""
 
 from __future__ import annotations
 

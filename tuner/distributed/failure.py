@@ -1,4 +1,4 @@
-"""What becomes of all ranks when one fails: they end, and one line says why.
+"""The failure of one rank ends all ranks, with one line that says why.
 
 An error in what every rank does alike is raised on every rank. One that a single rank meets, such as memory that it lacks, would leave
 the others waiting for it: unless all ranks fail within a moment, the one that failed ends them all. Of a rank that is killed the
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 def watch(comm: Any) -> None:
-    """See to it that an error which nobody catches ends all ranks."""
+    """Make an error that nobody catches end all ranks."""
     quietly = comm.Dup()
 
     def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

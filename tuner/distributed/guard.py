@@ -1,4 +1,4 @@
-"""What a rank that is killed leaves behind, so that the others of a campaign go on.
+"""A guard process for each rank, which holds its place in MPI if it is killed, so that the other ranks of a campaign go on.
 
 MPI's launchers end all ranks when one dies without a word; MPICH's sees it at the socket between the rank and itself. So a rank that only
 measures is a child of the process that was launched: when the child is killed, the parent holds that socket until rank 0 is done.

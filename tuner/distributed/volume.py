@@ -26,12 +26,12 @@ from .layout import Layout, moved_elements
 from .pattern import Pattern, local_shapes, record_bytes
 
 COUNT_BYTES = 8
-"""Of the number of entries that a rank tells another before it sends them."""
+"""Bytes of the number of entries that a rank tells another before it sends them."""
 
 
 @frozen
 class Costs:
-    """What a call moves and holds on a grid.
+    """The bytes that a call moves and holds on a grid.
 
     Attributes:
         grid: extents of the processor grid.

@@ -9,7 +9,7 @@ from ...compiler.format import Format
 from ...compiler.space.forests.forest import Forest, Placed
 
 BYTES = 8
-"""Of an element of a buffer."""
+"""Bytes of an element of a buffer."""
 
 
 def fastest(forests: Mapping[Forest, Mapping[str, Format]], sizes: Mapping[str, float]) -> Forest:

@@ -20,7 +20,7 @@ from ...compiler.space.forests.posynomial import Monomial, Posynomial
 from .domain import Domain
 
 POINTS = 400
-"""Admitted sizes that are looked at before anything is proved."""
+"""Number of admitted sizes at which costs are compared before anything is proved."""
 SOLVER_MILLISECONDS = 300
 _CLOSE = 1e-9  # relative differences that come from rounding
 

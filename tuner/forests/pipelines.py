@@ -24,7 +24,7 @@ from .dominance import Dominance
 from .exploration import ForestClass, ForestExploration, FrontierForests
 
 MOST_OPERANDS = 7
-"""Products of more have millions of contraction trees; they are refused before any is made."""
+"""Most operands of a product: larger ones have millions of contraction trees, and are refused before any is made."""
 
 
 def spttn(

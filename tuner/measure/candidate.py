@@ -1,4 +1,4 @@
-"""What the measuring process asks of a candidate's code; ``kernels.compile_task`` makes such code, tests may make other."""
+"""The interface of a candidate's code to the measuring process; ``kernels.compile_task`` makes such code, and tests their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What else the machine did while something was timed.
+"""Company: what else the machine did while something was timed.
 
 A time says little where threads stood ready without a core, where the hypervisor or a quota took cores away, or where other
 processes ran beside. The system counts all of that; it is read before and after each sample, outside of what is timed, kept with

@@ -1,4 +1,4 @@
-"""Caches without anything of the operands, as a program has them that does other work between calls."""
+"""Cold caches, without any of the operands, as in a program that does other work between calls."""
 
 from __future__ import annotations
 

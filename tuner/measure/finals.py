@@ -19,7 +19,7 @@ from .rotation import turns
 from .sampling import PATIENCE
 
 MIN_ROUNDS = FEWEST
-"""Fewer rounds have no 95% interval of a median at all."""
+"""Fewest rounds for which a median has a 95% interval."""
 
 WITHIN = 1.02
 """Who is no slower than the fastest by more than this may win as the simplest; rounds go on for those of whom that is not surely known."""

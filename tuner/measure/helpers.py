@@ -12,7 +12,7 @@ from .outcomes import Built, Measured, Rival
 
 @dataclass(frozen=True)
 class Question:
-    """What a helper is asked to do with a candidate.
+    """A request to a helper: what to do with a candidate.
 
     Attributes:
         schedule: its text in the user's names.
@@ -27,7 +27,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """How it ended; ``built`` is None where it did not: the helper was lost, or had no time left."""
+    """The outcome of a request; ``built`` is None if there is none: the helper was lost, or had no time left."""
 
     proposal: Proposal
     built: Built | None = None

@@ -1,4 +1,4 @@
-"""How candidates did: built, and measured beside a rival. Measuring processes, their helpers and campaigns pass these on."""
+"""Outcomes of building a candidate, and of measuring it beside a rival, as measuring processes, helpers and campaigns pass them on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measuring process takes of the machine: all cores, most of the memory and no more, and the right of way."""
+"""The resources of the measuring process: all cores, most of the memory but not all, and priority over other programs."""
 
 from __future__ import annotations
 

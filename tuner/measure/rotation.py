@@ -1,4 +1,4 @@
-"""In which order contestants run, round by round, so that none is favoured by what ran before it."""
+"""The order in which contestants run, round by round, so that none is favoured by the one that ran before it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LOSSES = 3  # pairs that a candidate has to lose
 
 @dataclass(frozen=True)
 class Timing:
-    """How a candidate did.
+    """The outcome of timing a candidate.
 
     Attributes:
         samples: of the candidate, in order.

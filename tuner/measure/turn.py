@@ -11,7 +11,7 @@ import filelock
 from ...compiler.native.folders import user_folder
 
 WAIT_SECONDS = 60.0
-"""A turn is a second or two; who holds it longer hangs, and is not waited for."""
+"""Seconds to wait for a turn: a turn takes a second or two, so a process that holds it longer hangs."""
 
 
 class Turn:

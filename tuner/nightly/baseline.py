@@ -1,4 +1,4 @@
-"""What a night measured, and the baseline: the file of an earlier night that later ones are compared with."""
+"""Measurements of a night, and the baseline: the file of an earlier night with which later ones are compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..written import write_whole
 from .reference import KINDS, Reference
 
 BASELINE_SCHEMA = 2
-"""Of baseline files; version 1, whose times stand beside another yardstick, is read too, and then serves for the schedules alone."""
+"""Version of baseline files. Version 1 is read too, but only for its schedules, since its times are relative to another reference."""
 
 
 @dataclass(frozen=True)

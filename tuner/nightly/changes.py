@@ -1,4 +1,4 @@
-"""What is said of an item: its time beside an older one, and whether that is a change."""
+"""The verdict on an item: its time beside an older one, and whether it has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .drift import Drift
 from .race import Outcome, verdict
 
 LEAST_MARGIN = 0.1
-"""What two nights can tell apart: references follow a machine that is slower tonight so closely and no closer."""
+"""Least change that two nights can tell apart: references follow the speed of a machine no more closely than this."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Change:
 
 
 def raced(entry: Entry, outcome: Outcome) -> Change:
-    """Return what races against the base say."""
+    """Return the verdict of races against the base."""
     change, message = outcome.change, ""
     if outcome.races > 1:
         message = f"{outcome.races} races" if outcome.verdict != "undecided" else f"{outcome.races} races did not agree or decide"
@@ -54,7 +54,7 @@ def raced(entry: Entry, outcome: Outcome) -> Change:
 
 
 def failed(entry: Entry, before: Entry | None) -> Change:
-    """Return what is said of an item that fails now."""
+    """Return the verdict on an item that fails now."""
     return Change(entry.kernel, entry.input, before and before.seconds, None, None, "regression", message=entry.failure)
 
 

@@ -14,7 +14,7 @@ from ..measure.order_statistics import median
 
 MIN_NIGHTS = 10
 MOST_NIGHTS = 90
-"""Nights that are looked at, at most: the last ones."""
+"""Most nights that are looked at: the last ones."""
 
 _CHANCE = 0.01
 _LEAST_SHIFT = 1.05

@@ -18,7 +18,7 @@ from ..environment import code_version, version_of
 from .race import ROOT
 
 MOST_KEPT = 4
-"""Versions; when there are more, those go that were used least lately."""
+"""Most versions that are kept; of more, the least recently used are removed."""
 
 _FOLDER, _MAKING = "versions", ".version-"
 _UNWANTED = shutil.ignore_patterns(".*", "tests", "results", "docs", "examples", "__pycache__", "*.egg-info")

@@ -1,4 +1,4 @@
-"""What no kernel of a suite shows: packing, and what Python adds to a call. A suite names the probes that its nights measure."""
+"""Probes of what no kernel shows: packing, and the overhead of Python in a call. A suite names the probes that its nights measure."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 """The folder of this version."""
 
 CALLS = ("bound", "call", "pack")
-"""What is timed: a bound kernel, a kernel called with its operands, or packing an operand's coordinates."""
+"""The kinds of timed calls: of a bound kernel, of a kernel with its operands, and the packing of an operand's coordinates."""
 
 MIN_ROUNDS, MOST_ROUNDS = 9, 45
 _MOST_SECONDS = 20.0  # of one race
@@ -66,7 +66,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the newer version did against the older.
+    """The outcome of the newer version against the older.
 
     Attributes:
         verdict: "same", "regression", "improvement" or "undecided".

@@ -1,4 +1,4 @@
-"""What a report shows: one result for every kernel, input, machine and number of threads, from the last decision about it."""
+"""The contents of a report: one result for every kernel, input, machine and number of threads, from the last decision about it."""
 
 from __future__ import annotations
 
