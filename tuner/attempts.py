@@ -8,6 +8,7 @@ from contextlib import closing
 from itertools import islice
 
 from ..compiler.native.machine import allowed_cores
+from .campaign import Campaign
 from .features import distance
 from .lookup import known_inputs, usable
 from .measure.helpers import Helpers
@@ -18,7 +19,7 @@ from .search.samplers import Search, choose_strategy
 from .search.strategy import Proposal, Strategy
 from .settings import Budget
 from .shipped import shipped_decisions
-from .trials import Campaign, Trials
+from .trials import Trials
 
 _ALWAYS_TRIED = 4  # schedules, the default among them, that are tried though the time for the search is over
 _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search

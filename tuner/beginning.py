@@ -8,10 +8,11 @@ from ..compiler.deadline import TimeOver
 from ..compiler.errors import TuningError
 from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
+from .campaign import DEFAULT
 from .measure.outcomes import Rival
 from .measure.runner import Runner
 from .records import Status
-from .trials import DEFAULT, Trials, require_default
+from .trials import Trials, require_default
 
 _LEAST_RUN = 3.0
 """Seconds that the first runs of the default schedule may take whatever the budget."""

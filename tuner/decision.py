@@ -11,6 +11,7 @@ from ..compiler.deadline import TimeOver
 from ..compiler.schedule.schedule import Schedule
 from .account import FIELD, account_of
 from .beginning import StandIn
+from .campaign import DEFAULT, Campaign
 from .environment import code_version
 from .kernels import default_keeps_bound
 from .measure.finals import MIN_ROUNDS, Burst, Comparison, Verdict, play
@@ -20,7 +21,7 @@ from .measure.runner import Runner
 from .measure.sampling import Sample, burst_size
 from .model import nothing_within
 from .records import STOPPED, Decision, Status
-from .trials import DEFAULT, Campaign, Trial, Trials
+from .trials import Trial, Trials
 
 Samples = Mapping[str, Sequence[tuple[float, ...]]]
 """The fastest sample of every round of the finals, by schedule."""

@@ -24,6 +24,7 @@ from ..compiler.shown import shown
 from ..compiler.source import quoted
 from .attempts import progress_of, try_all
 from .beginning import begun
+from .campaign import DEFAULT, Campaign
 from .database import Database, open_database, studies_folder
 from .decision import decided, played
 from .kernels import compile_problem
@@ -41,7 +42,7 @@ from .prune import check_stages, surviving_space
 from .search.samplers import USUAL_SAMPLER, Search, check_sampler
 from .search.space import Space
 from .settings import MOST_SEED, Budget, Settings
-from .trials import DEFAULT, Campaign, Trials
+from .trials import Trials
 from .tune_result import TuneResult, result_of
 from .verbose import tell
 

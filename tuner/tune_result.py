@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.template import Template
+from .campaign import Campaign
 from .payoff import calls_to_pay, conversion_seconds
 from .problem import Problem
 from .prune import counted_stages
 from .records import Decision
 from .searched import Searched
-from .trials import Campaign, Trial, Trials, as_rows
+from .trials import Trial, Trials, as_rows
 
 if TYPE_CHECKING:
     import pandas

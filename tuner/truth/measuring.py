@@ -11,6 +11,7 @@ from ...compiler.errors import TuningError
 from ...compiler.native.machine import this_machine
 from ...compiler.space.instances import Instances
 from ...compiler.space.library import schedules_for
+from ..campaign import DEFAULT, Campaign
 from ..database import Database
 from ..environment import code_version, commit
 from ..legality import is_legal
@@ -22,7 +23,7 @@ from ..problem import Problem
 from ..prune import surviving_space
 from ..records import Measurement, Status, now
 from ..settings import Settings
-from ..trials import DEFAULT, Campaign, Trials, require_default
+from ..trials import Trials, require_default
 from .table import TablePoint, Tell, TruthTable, write_table
 
 _DRAWS = 20  # draws a point that are known already, before the space counts as exhausted

@@ -1,0 +1,82 @@
+"""One search among the schedules of a problem, and what its records have in common."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from ..compiler.native.devices import gpu_state
+from .database import Database
+from .environment import code_version, describe_environment, load_per_core
+from .measure.policy import Policy
+from .problem import Problem
+from .records import Measurement, Status, digest
+
+DEFAULT = ""
+"""The text of the default schedule."""
+
+MOST_MESSAGE = 2000
+"""Most letters of a failure's message that are recorded."""
+
+
+class Campaign:
+    """The records of a campaign: those it writes, and those that earlier runs of it have written.
+
+    It is the same campaign as long as workload, input, seed, compilers, code, policy and limits are the same; running it again goes on
+    where it was. ``since`` is the moment before which nothing counts: what was begun earlier is left alone and another one begun.
+    """
+
+    def __init__(
+        self, problem: Problem, store: Database, seed: int, settings: dict[str, str], policy: Policy, since: str = ""
+    ) -> None:
+        self.problem = problem
+        self.store = store
+        self.environment = describe_environment(settings)
+        compilers = self.environment["compilers"]
+        limits = [problem.limits.given] if problem.limits.given else []
+        parts = problem.workload.key, problem.input.key, seed, code_version(), compilers, settings, policy.as_dict(), *limits
+        self.key = self._last(parts, since)
+
+    def _last(self, parts: tuple[object, ...], since: str) -> str:
+        """Return the key of the last of the campaigns that share everything; of the one after it, if it was begun before ``since``."""
+        key = previous = digest(*parts)
+        begun = ""
+        for run in itertools.count(1):
+            first = next(self.store.measurements(campaign=key), None)
+            if first is None:
+                return key if run == 1 or begun < since else previous
+            previous, begun = key, first.created
+            key = digest(*parts, {"run": run})
+        raise AssertionError("the campaigns of a database have an end")
+
+    def recorded(self) -> Iterable[Measurement]:
+        """Yield the trials of earlier runs, oldest first."""
+        for measurement in self.store.measurements(campaign=self.key):
+            if measurement.role != "final":
+                yield measurement
+
+    def user_text(self, canonical: str) -> str:
+        """Return a schedule in the names of the expression as it was given."""
+        return str(self.problem.from_canonical(canonical))
+
+    def _environment(self) -> dict[str, Any]:
+        """Return what a measurement was taken with, and on a GPU how fast its clocks are now, and what holds them back."""
+        return self.environment if self.problem.target == "cpu" else {**self.environment, "gpu": gpu_state()}
+
+    def record(self, role: str, canonical: str, status: Status, **fields: Any) -> Measurement:
+        """Write one measurement of a schedule in canonical names; it lasts whatever happens next."""
+        measurement = Measurement(
+            workload=self.problem.workload,
+            input=self.problem.input,
+            campaign=self.key,
+            role=role,
+            schedule=canonical,
+            status=status,
+            environment=self._environment(),
+            load=load_per_core(),
+            code=code_version(),
+            **fields,
+        )
+        self.store.add(measurement)
+        return measurement
