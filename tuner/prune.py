@@ -35,7 +35,8 @@ from .model import Ranked, nothing_within, problem_candidates, rank
 from .nests import nests_of
 from .problem import Problem
 from .search.space import Space
-from .searched import DRAW_SECONDS, Beyond, other_compilers, whole_space
+from .searched import DRAW_SECONDS, Beyond
+from .whole_space import other_compilers, whole_space
 
 Item = TypeVar("Item")
 

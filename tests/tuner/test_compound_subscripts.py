@@ -21,8 +21,9 @@ from sparsetune.tuner.measure.windows import as_read, cut_out
 from sparsetune.tuner.model import model_choice, problem_candidates
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import surviving_space
-from sparsetune.tuner.searched import Beyond, Searched, whole_space
+from sparsetune.tuner.searched import Beyond, Searched
 from sparsetune.tuner.subsections import combinations_found
+from sparsetune.tuner.whole_space import whole_space
 
 RNG = np.random.default_rng(4)
 SIGNAL = np.where(RNG.random(4000) < 0.05, RNG.random(4000), 0.0)

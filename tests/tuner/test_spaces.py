@@ -32,7 +32,8 @@ from sparsetune.compiler.space.template import Template
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import other_compilers, surviving_space
-from sparsetune.tuner.searched import Searched, whole_space
+from sparsetune.tuner.searched import Searched
+from sparsetune.tuner.whole_space import whole_space
 
 EXPRESSIONS = {
     "SpMV": "y(i) = A(i,j) * x(j)",
