@@ -331,8 +331,11 @@ def _model_choice(problem: Problem) -> tuple[Choice | None, str]:
     sizes share one.
     """
     stored = (operand for operand in problem.operands.values() if not operand.format.is_dense)
-    excesses = ((static_excess(one, problem.threads), dynamic_excess(one, USUAL_CHUNK, problem.threads)) for one in stored)
-    shares = tuple(round(4 * math.log2(excess)) for both in excesses for excess in both)
+    threads = problem.threads
+    excesses = (
+        (static_excess(one, threads), static_excess(one, threads, True), dynamic_excess(one, USUAL_CHUNK, threads)) for one in stored
+    )
+    shares = tuple(round(4 * math.log2(excess)) for found in excesses for excess in found)
     key = (problem.workload.key, problem.limits, shares, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
         deadline = choice_deadline(CHOICE_SECONDS)

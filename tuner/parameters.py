@@ -82,7 +82,9 @@ def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Prove
         return hole.usual, 1.0
     if tensor is None:
         return _in_chunks(problem, candidate, hole, graph), 1.0
-    found = {choice: times for choice in hole.choices if (times := _times(choice, tensor, problem.threads, seconds)) is not None}
+    apart = _is_apart(candidate.template.fill().directives)
+    times = {choice: _times(choice, tensor, problem.threads, seconds, apart) for choice in hole.choices}
+    found = {choice: one for choice, one in times.items() if one is not None}
     best = min(found, key=found.__getitem__, default=hole.usual)
     return best, found.get(best, 1.0)
 
@@ -104,19 +106,20 @@ def _as_given(problem: Problem, candidate: Candidate, graph: Provenance, seconds
     if problem.threads < 2 or _shared_loop(directives) is None:
         return 1.0
     given = _given_share(problem, directives, graph)
-    times = None if given is None else _times(*given, problem.threads, seconds)
+    times = None if given is None else _times(*given, problem.threads, seconds, _is_apart(directives))
     return _GIVEN if times is None else times * _AS_WRITTEN
 
 
 def largest_share(problem: Problem, schedule: Schedule) -> float | None:
     """Return the largest share of the work of a problem's threads over the mean, as far as it is known before: of even stretches of the
-    outermost loop; 1 where threads take chunks, each when it has done the one before. None where nothing is known of it."""
+    outermost loop, where threads that are done take over pieces of others; about 1 where they take chunks, each when it has done the one
+    before. None where nothing is known of it."""
     if problem.threads < 2 or _shared_loop(schedule.directives) is None:
         return None
     given = _given_share(problem, schedule.directives, graph_of(applied(problem, schedule).relations))
     match given:
         case ("static", None), tensor:
-            return static_excess(tensor, problem.threads)
+            return static_excess(tensor, problem.threads, _is_apart(schedule.directives))
         case ("dynamic" | "guided", int(chunk)), tensor:
             return max(1.0, problem.threads * largest_chunk(tensor, chunk))
     return None
@@ -125,6 +128,12 @@ def largest_share(problem: Problem, schedule: Schedule) -> float | None:
 def _shared_loop(directives: Sequence[d.Directive]) -> d.Parallelize | None:
     """Return the directive that gives a loop to threads."""
     return next((one for one in directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread"), None)
+
+
+def _is_apart(directives: Sequence[d.Directive]) -> bool:
+    """Return whether each thread has results of its own, which are put together in the end."""
+    shared = _shared_loop(directives)
+    return shared is not None and shared.race in ("temporary", "parallel_reduction")
 
 
 def _given_share(problem: Problem, directives: Sequence[d.Directive], graph: Provenance) -> tuple[tuple[str, int | None], Tensor] | None:
@@ -139,11 +148,11 @@ def _given_share(problem: Problem, directives: Sequence[d.Directive], graph: Pro
     return (shared.chunking or "static", None if shared.chunk is None else shared.chunk * rows), tensor
 
 
-def _times(choice: Any, tensor: Tensor, threads: int, seconds: float) -> float | None:
+def _times(choice: Any, tensor: Tensor, threads: int, seconds: float, apart: bool) -> float | None:
     """Return how many times an even share some way of sharing the outermost loop out takes; None where nothing is known of it."""
     match choice:
         case ("static", None):
-            return static_excess(tensor, threads)
+            return static_excess(tensor, threads, apart)
         case ("dynamic", int(chunk)):
             taking = chunks(tensor, chunk) * machine_constants().chunk / threads / max(seconds, 1e-9)
             return _ELSEWHERE * dynamic_excess(tensor, chunk, threads) + taking

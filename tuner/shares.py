@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+from heapq import heappop, heappush
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,19 +15,52 @@ from .features import remembered
 USUAL_CHUNK = 64
 """Usual size of a chunk: iterations of the first level that a thread takes at once."""
 
+_PIECES = 8  # of each thread's stretch, as many as ``st_even`` makes
 _MOST_CHUNKS = 2**14
 ITERATION = 2.0
 """Cost of an iteration apart from its entries, in entries."""
 
 
-def static_excess(tensor: Tensor, threads: int) -> float:
-    """Return the largest share of the work of threads that get equal stretches of the outermost loop, over the mean."""
+def static_excess(tensor: Tensor, threads: int, apart: bool = False) -> float:
+    """Return the largest share of the work of threads that get equal stretches of the outermost loop, over the mean.
+
+    A thread takes its stretch piece by piece, and then pieces that others have not come to (``st_even`` in ``csrc/st_loop.h``).
+
+    Args:
+        tensor: that the loop goes through.
+        threads: that share the loop.
+        apart: whether each thread has results of its own, as with ``temporary``: then nobody takes over from another.
+    """
 
     def found() -> float:
-        work = np.diff(_work_before(tensor, np.linspace(0, _iterations(tensor), threads + 1).astype(np.int64)))
-        return float(work.max() * threads / work.sum()) if work.any() else 1.0
+        lanes = _pieces(tensor, threads, 1 if apart else _PIECES)
+        total = float(sum(map(sum, lanes)))
+        return max(1.0, _last_done(lanes) * threads / total) if total else 1.0
 
-    return remembered(tensor, ("static", threads), found)
+    return remembered(tensor, ("static", threads, apart), found)
+
+
+def _pieces(tensor: Tensor, threads: int, each: int) -> list[deque[float]]:
+    """Return the work of the pieces that each thread begins with, in order."""
+    count = _iterations(tensor)
+    size = max(1, -(-count // (each * threads)))
+    ends = np.minimum(np.arange(0, count + size, size), count)
+    works = np.diff(_work_before(tensor, ends)).tolist()
+    firsts = [len(works) * thread // threads for thread in range(threads + 1)]
+    return [deque(works[first:end]) for first, end in pairwise(firsts)]
+
+
+def _last_done(lanes: list[deque[float]]) -> float:
+    """Return when the last of threads is done that begin at lanes of their own and then go on with the next one that has something left."""
+    ready = [(0.0, thread) for thread in range(len(lanes))]
+    last = 0.0
+    while ready:
+        time, thread = heappop(ready)
+        last = max(last, time)
+        left = next((lane for lane in lanes[thread:] + lanes[:thread] if lane), None)
+        if left is not None:
+            heappush(ready, (time + left.popleft(), thread))
+    return last
 
 
 def largest_chunk(tensor: Tensor, chunk: int) -> float:
