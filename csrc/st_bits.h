@@ -14,7 +14,7 @@ static inline void st_bits_lift(uint64_t *bits, int64_t n, int64_t word) {
   middle[above] |= UINT64_C(1) << (word & 63);
 }
 
-/* Whether a key is in: of the words of the keys alone, which the levels above need not follow. */
+/* Whether a key is in the set. Only the words of keys are read, so that the levels above need not be kept up to date. */
 static inline bool st_bits_have(const uint64_t *bits, int64_t key) { return bits[key >> 6] >> (key & 63) & 1; }
 
 /* Put a key in; true if it was not there. */

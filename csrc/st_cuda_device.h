@@ -35,7 +35,8 @@ ST_DEVICE bool st_swap(unsigned *place, unsigned old, unsigned wanted) { return 
 ST_DEVICE bool st_swap(unsigned long long *place, unsigned long long old, unsigned long long wanted) {
   return atomicCAS(place, old, wanted) == old;
 }
-/* Replaces an element by a function of it until nobody came between; those of less than 4 bytes inside the word that holds them. */
+/* Replaces an element by a function of it, tried again while another thread has come between. Elements of less than 4 bytes are
+   replaced inside the word that holds them. */
 template <class T, class F> ST_DEVICE void st_atomically(T *place, F updated) {
   if (sizeof(T) == 8) {
     unsigned long long old, wanted;

@@ -1,8 +1,8 @@
 """Plain calls in order, like ones before: results go from kernel to kernel without being looked at again.
 
-Every call of a sequence that came again was one that can be made again (``build.repeat``). Of what they read, the operands that come
-from outside are looked at as ever; results of calls before have the shapes, types and patterns that they had, since these hang on
-nothing else. So only their addresses are handed on. Which expressions one kernel computes together hangs on nothing else either.
+A chain is made of calls each of which can be made again (``build.repeat``). Operands from outside are looked at in every call, as ever.
+Results of earlier calls need not be: while those operands are as before, they have the same shapes, types and patterns, so that only
+their addresses are handed on. For the same reason the same expressions are computed together by one kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Link:
 
     Attributes:
         given: the operands that come from outside.
-        made: which results of calls before are the others, and the kernel's slots for their values.
+        made: for the other operands, which result of an earlier call each is, and the kernel's slots for its values.
     """
 
     repeat: Repeat

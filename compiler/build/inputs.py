@@ -1,4 +1,4 @@
-"""How the memory of an operand is handed to a kernel again, call after call, once its first call has found out what it is.
+"""Hands the memory of an operand to a kernel in later calls, once the first call has found out what kind of operand it is.
 
 Each kind of operand looks, in every call, at all that its owner may have changed since: types, shapes, layouts, and what index arrays
 hold where they are not our own. It answers no where anything has; then the call takes the whole path, which says what is wrong.
@@ -24,7 +24,7 @@ from ..targets.c import interface
 from .operands import Operand
 
 Slots = dict[tuple[str, int | None], list[int]]
-"""Where a kernel wants the arrays of an operand, by part and level (None: values)."""
+"""The kernel's slots for the arrays of an operand, by part and level (None: values)."""
 
 
 class Input(Protocol):
@@ -34,7 +34,7 @@ class Input(Protocol):
         """Put the addresses of an operand's memory into the kernel's slots, and what holds the memory into ``kept``.
 
         Returns:
-            Whether the operand is as the one before was; nothing has been put anywhere that matters where it is not.
+            Whether the operand is like the one before; if not, the slots do not matter, since the call takes the whole path.
         """
         ...
 

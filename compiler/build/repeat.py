@@ -30,7 +30,7 @@ from .inputs import Input, Slots, make_input
 from .results import shared_levels
 
 MISS: Final = object()
-"""What a call gives that is like none before."""
+"""Returned in place of a result where a call is like none before."""
 
 _SMALL = 4096  # bytes: a page
 _NOTHING: Final = LevelArrays()
@@ -39,7 +39,7 @@ _KEPT = 8  # different calls of one kernel that are kept at hand
 
 @frozen(eq=False)
 class _Pattern:
-    """What makes a sparse result of its values: the index arrays of an operand, which has them as long as it is there to be read."""
+    """Makes a sparse result of its values and the index arrays of an operand, held weakly: whoever calls has the operand."""
 
     shape: tuple[int, ...]
     format: Format

@@ -1,1 +1,1 @@
-"""From loop IR to source text: C with GNU vectors, and parallel loops for the team of threads."""
+"""From loop IR to source text: C with GNU vectors, whose parallel loops the team of threads runs, and CUDA C++."""

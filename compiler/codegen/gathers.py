@@ -1,7 +1,7 @@
 """C functions that read vectors from scattered places, and vectors of which only the first lanes are there.
 
-With AVX-512 each is one instruction. The builtins behind them are the same for gcc and clang; ``immintrin.h``, which would name
-them for good, takes longer to read than a kernel takes to compile. Where they are missing, elements are read one by one.
+With AVX-512 each is one instruction. The builtins behind them are the same for gcc and clang; ``immintrin.h``, which
+has official names for them, takes longer to read than a kernel takes to compile. Where they are missing, elements are read one by one.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Operations(Protocol[Value]):
     def maximum(self, left: Value, right: Value, /) -> Value: ...
 
     def select_le(self, left: Value, right: Value, then: Value, otherwise: Value, /) -> Value:
-        """Return ``then`` where ``left <= right``, else ``otherwise`` (which is not evaluated otherwise)."""
+        """Return ``then`` where ``left <= right``, else ``otherwise``; generated code evaluates only the one that it takes."""
         ...
 
 
@@ -69,7 +69,7 @@ class Arithmetic(Operations[Value], Protocol[Value]):
 
 
 class Integers:
-    """``Operations`` on integers; nothing divided by 0 is 0."""
+    """``Operations`` on integers; a division by 0 gives 0."""
 
     def constant(self, value: int, /) -> int:
         return value

@@ -41,8 +41,9 @@ def assembled_format(result: Access, form: Format, loops: Sequence[str], *, on_g
 def written_kinds(levels: Sequence[LevelKind]) -> tuple[LevelKind, ...]:
     """Return the kinds in which levels are written where loops come in their order.
 
-    Levels keep their kind that are inserted into, from the first one on (full ones anywhere), that are appended to (singletons together
-    with the compressed level above), and the last one with coordinates if it places its entries; others are made from compressed levels.
+    These levels keep their kind: full ones; those that are inserted into, if all levels above are too; those that are appended to
+    (singletons together with the compressed level above); and the last one with coordinates, if it places its entries. All others are
+    written as compressed levels and converted afterwards.
     """
     written: list[LevelKind] = []
     for place, kind in enumerate(levels):

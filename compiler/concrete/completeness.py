@@ -15,7 +15,7 @@ from .provenance import Provenance
 
 
 class Completeness:
-    """Tells it of the assignments of one program."""
+    """Tells which assignments of one program count at all coordinates."""
 
     def __init__(self, statement: Stmt, graph: Provenance, is_dense_result: Callable[[str], bool]) -> None:
         self._assignments = tuple(assignments_in_loops(statement))
@@ -31,7 +31,7 @@ class Completeness:
     def _free_of(self, tensor: str) -> frozenset[str] | None:
         """Return the indices of the dense results that a tensor is handed on to without being summed; None if there is another use."""
         if tensor not in self._free:
-            self._free[tensor] = None  # what is read for itself alone has no use
+            self._free[tensor] = None  # a tensor that only itself reads has no use
             self._free[tensor] = self._found(tensor)
         return self._free[tensor]
 

@@ -28,7 +28,7 @@ from .sharing import denominators, entries, shared_operand
 
 MOST_DENOMINATORS = 4  # stored operands that one assignment divides by
 MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is added up part by part
-MOST_ADDENDS = 1024  # so many parts
+MOST_ADDENDS = 1024  # parts that such a sum may have at most
 MOST_FUNCTION_CASES = 300  # five rows in one function have 211, six 665, in code that no compiler likes
 
 
@@ -91,9 +91,9 @@ class _Made:
 
 
 def _made(target: Access, found: Resolved, formats: Mapping[str, Format], names: _Names, dense: bool) -> _Made:
-    """Return the statement that computes an expression, what defines its temporaries before it.
+    """Return the statement that computes an expression, after the statements that define its temporaries.
 
-    ``dense`` tells whether the result, in the end, is: functions act on all entries then.
+    ``dense`` tells whether the result that the user gets is dense: functions act on all entries then.
     """
     temporaries = [definition.target for definition in found.definitions]
     held = {access.tensor: dense_format(len(access.subscripts)) for access in (target, *temporaries)}

@@ -21,8 +21,8 @@ Said = TypeVar("Said")
 
 
 FAR_AHEAD = 1024
-"""Entries from which on those that are asked for ahead come to the second level of cache: what the loop gathers waits for one of the few
-places for lines on their way to the first, where entries from memory would stand for long."""
+"""Distance of a prefetch, in entries, from which on it goes to the second level of cache. The first level has room for a few lines on their
+way only; lines from memory would hold it for long, and what the loop gathers would wait for it."""
 
 
 @frozen

@@ -1,7 +1,7 @@
 """What the loop over a variable goes through: the shapes of loops in which relations say how their children are iterated.
 
-Lowering knows these shapes and none of the relations. Besides the range of the variable itself (``Range``, what every relation has
-that says nothing else) they are the cases of Senanayake et al., sections 5.1 and 5.2.
+Lowering knows these shapes and none of the relations. ``Range``, the range of the variable itself, is the shape of every relation that
+does not say another one; the others are the cases of Senanayake et al., sections 5.1 and 5.2.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def transform_loops(statement: Step, change: Callable[[For], Step]) -> Step:
 
 
 def settle(node: N, change: Callable[[Node], Node]) -> N:
-    """As ``transform``, for a change that hangs on nothing but the node: those that it leaves as they are, with all below them, are
-    known by it, and are not looked at again."""
+    """As ``transform``, for a change that depends on the node alone. A node that it leaves as it is, with all below, remembers that, and is
+    not looked at again."""
     if node.settled is change:
         return node
     children, whole = node.children, node

@@ -101,7 +101,7 @@ class Resolving(LevelKind):
         strided = abs(coefficient) != 1
         self.unique = unique
         self.full = inner.full and self.inside
-        turns = inner.steps_in_order and coefficient > 0  # then what wraps is stepped through turn by turn
+        turns = inner.steps_in_order and coefficient > 0  # what wraps can then be stepped through, one turn after another
         self.steps = inner.steps and (turns or not wraps) and (unique or not strided)
         self.located = inner.located or (wraps and not self.steps)
         self.ordered = inner.ordered and (coefficient > 0 or inner is POINT)
@@ -128,10 +128,10 @@ class Resolving(LevelKind):
         )  # fmt: skip
 
     def filled(self, level: Level, low: Value, high: Value) -> Value:
-        return high  # windows end where nothing is
+        return high  # windows may end at coordinates that are not stored
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """Coordinates further on may be those of another window."""
+        """A coordinate read ahead may lie in another window."""
         return maximum(minimum(coordinate, subtract(level.extent, ONE)), ZERO)
 
 

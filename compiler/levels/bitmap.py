@@ -114,7 +114,7 @@ class Bitmap(LevelKind):
         return Call("bits_have", (level.reference("bits"), position), BOOL)
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """Further on it may be counted from where the present parent's begin."""
+        """A position ahead may belong to the next parent; its coordinate is then past the extent, as it is counted from the present one."""
         return minimum(coordinate, subtract(level.extent, ONE))
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:

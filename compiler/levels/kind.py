@@ -51,8 +51,8 @@ class LevelKind(str):
         shares_positions: one coordinate a parent, under the parent's own number.
         repeats: above a level that shares positions a coordinate stands once an entry (COO).
         has_segments: an array ``pos`` delimits the children of each parent.
-        mirrors: of a symmetric matrix the half up to the diagonal is stored, of which all is made before it is anything but multiplied.
-        relative: what is stored of a coordinate does not say it without the parent's position.
+        mirrors: only the half of a symmetric matrix up to the diagonal is stored; all but products read the whole, made of it before.
+        relative: what is stored for an entry gives its coordinate only together with the parent's position.
         appends: results are assembled in it by appending: the next coordinate below a parent goes behind the last one, into ``crd``.
         inserts: results are written into it at any place: a position is the parent's times the extent, plus the coordinate (``insert``).
         places: results are listed first; how many positions a parent takes, and which are whose, is known once entries are counted
@@ -214,7 +214,7 @@ class LevelKind(str):
         return None
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """Return what stands at some position for a coordinate as one that is no error to compute an address of."""
+        """Return a coordinate read at a position ahead, which may be another parent's, made safe to compute an address from."""
         return coordinate
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
@@ -252,9 +252,9 @@ _letters: dict[str, LevelKind] = {}
 
 
 _OWN, _UNLESS_ENCODED = ("types", "check", "parent"), ("bytes", "pack", "unpack")
-"""What every kind says itself, and what it need not say if it is another encoding of one that does."""
+"""Methods that every kind must have of its own; and those that it must have unless it is another encoding of a ``plain`` kind."""
 _READING_CRD = ("positions", "sampled", "coordinate")
-"""What reads ``crd`` as it stands in ``LevelKind``, so that a kind without that array says it itself; so does ``search``."""
+"""Methods that read ``crd`` in ``LevelKind``, so that a kind without that array must have its own; ``search`` is one more."""
 
 
 def register(kind: LevelKind) -> LevelKind:

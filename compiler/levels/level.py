@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 Keep: TypeAlias = Callable[[str, Value], Value]
-"""Gives what a value is kept as that is computed once beside a loop, under a name like the one wished for."""
+"""Takes a wish for a name and a value; keeps the value in a variable beside a loop, so that it is computed once, and gives the variable."""
 
 
 NewVariable: TypeAlias = Callable[[str], Var]
-"""Gives a variable of 64 bits that nothing else has the name of."""
+"""Takes a wish for a name; gives a new 64-bit variable, whose name nothing else has."""
 
 
 @frozen
@@ -72,10 +72,11 @@ class Begins:
 class Place:
     """How far an access is resolved: the position in each of its first levels.
 
-    ``end`` is set where the last of these levels is not unique: the positions from the last one to ``end`` all hold the
-    coordinate. ``first`` is set where loops have gone so far in the level that the next ones lead to that what is before is left behind,
-    ``turn`` where they stay within one turn of a subscript that wraps: what is left of it there. ``begins`` is what
-    ``first`` is where the levels between are still open.
+    Attributes:
+        end: where the last of these levels is not unique: the positions from the last one to ``end`` all hold the coordinate.
+        first: a position of a level below that loops have come to: positions before it are left behind.
+        turn: where loops stay within one turn of a subscript that wraps: what is left of the subscript there.
+        begins: what ``first`` is, for each of many parents, where the levels between are still open.
     """
 
     positions: tuple[Value, ...] = ()

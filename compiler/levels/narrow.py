@@ -80,7 +80,7 @@ class Narrow(Segmented):
         return super().search(level, low, high, coordinate, function, *more)
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """Further on it may be counted from what the present parent's are, which is near those of the next."""
+        """A position ahead may belong to the next parent; counted from the present one's base, its coordinate may pass the extent."""
         return minimum(coordinate, subtract(level.extent, ONE))
 
 

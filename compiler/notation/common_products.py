@@ -14,7 +14,7 @@ from .nodes import Access, Add, Affine, Assignment, Expr, Literal, Mul, Sum, acc
 from .printer import show
 
 MOST_FACTORS = 16
-"""Of a product that is looked at: each may be the stored operand, and is compared with all others."""
+"""Most factors of a product that is looked at: each may be the stored operand, and is compared with all others."""
 
 Path = tuple[int, ...]
 """The way from a right-hand side to a part of it, by the numbers of children."""
@@ -25,7 +25,7 @@ class _Product:
     """One product of an expression, seen from one of its factors.
 
     Attributes:
-        number: of the expression.
+        number: that of the expression in the sequence.
         base: place of the factor whose entries the product has.
         operand: the name of that factor, and which expression has made it, if any did.
         texts: of the other factors that may be kept with it, by place: equal where they are, up to names of indices.
@@ -205,9 +205,10 @@ def _names(value: Expr) -> set[str]:
 
 
 def _texts(product: Mul, base: int, stored: frozenset[str], made: Mapping[str, int]) -> tuple[tuple[int, str], ...]:
-    """Return the factors that may be kept with a stored operand, by place, as texts in which indices have names that hang on nothing else.
+    """Return the factors that may be kept with a stored operand, by place, as texts that do not depend on how indices are called.
 
-    What they read is dense, or the very entry of the operand: of another sparse one, a function means other entries in sparse results.
+    They read dense tensors, or the operand itself at the same entry. A function of another sparse operand may not be kept: where the
+    result is sparse, it acts on the entries of that operand too.
     """
     own = product.operands[base]
     assert isinstance(own, Access)
@@ -238,15 +239,15 @@ def _binds(factor: Expr, own: Access) -> bool:
 
 
 def _sign(product: Mul, index: str, names: Mapping[str, str]) -> str:
-    """Return what tells an index that is summed from others: where it stands in the product."""
+    """Return a text that tells a summed index from the other summed ones: the accesses of the product in which it stands."""
     marks = {**dict.fromkeys(_names(product), "?"), **names, index: "*"}
     every = {access for access in accesses(product) if index in access.indices}
     return "|".join(sorted(_renamed_text(access, marks, {}) for access in every))
 
 
 def _renamed_text(value: Expr, names: Mapping[str, str], made: Mapping[str, int]) -> str:
-    """Return the text of an expression with other names of indices, which says what expressions have made its operands; addends and
-    factors are put in order."""
+    """Return the text of an expression with other names of indices, addends and factors in order. Operands that an expression has made
+    have its number behind their names."""
 
     def rule(node: Expr) -> Expr | None:
         match node:

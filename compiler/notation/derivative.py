@@ -39,7 +39,7 @@ def _in_order(definitions: tuple[Definition, ...]) -> list[Definition]:
 
 
 def derivatives(assignment: Assignment, operand: str, worth: str, name: str, mask: str | None = None) -> list[Assignment]:
-    """Return statements whose results, added up, are the derivative by an operand; none where it does not matter.
+    """Return statements whose results, added up, are the derivative by an operand; none where the result does not depend on it.
 
     Args:
         assignment: without sums inside functions.
@@ -66,7 +66,8 @@ def derivatives(assignment: Assignment, operand: str, worth: str, name: str, mas
 
 
 def text_of(assignment: Assignment) -> str:
-    """Return the text of a statement without sums inside functions: an index of an argument alone, too, is summed outside of it."""
+    """Return the text of a statement without sums inside functions. Sums over functions are written out: read back, an index that only an
+    argument has would be summed inside the function."""
     parts = [
         Sum(term.reduced, term.value) if term.reduced and _applied(term.value) else term.value
         for term in terms(assignment.value, frozenset(assignment.target.indices))

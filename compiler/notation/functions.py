@@ -13,7 +13,7 @@ from .nodes import Apply, Expr, Literal, Sum, walk
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 SUM = "sum"
 MOST_EXPONENT = 64
-"""Largest whole exponent of which the power is a product."""
+"""Largest whole exponent for which a power is computed as a product."""
 
 
 @frozen
@@ -22,7 +22,7 @@ class Function:
 
     Attributes:
         arguments: how many it takes.
-        meaning: of arrays or numbers.
+        meaning: what it gives for arrays or numbers.
         of_floats: whether whole numbers are taken as float64, as NumPy does.
     """
 

@@ -1,6 +1,6 @@
 """Sums inside functions: an argument is an expression of its own (DESIGN 4.5).
 
-An index of an argument that is neither known around the function, on the left or by the other factors of its term, is summed inside.
+An index of an argument is summed inside the function unless it is known outside: from the left side, or from other factors of the term.
 Such sums, and explicit ones, become reads of temporaries, each with the expression that defines it, so that what is left has
 no sums but those of its terms. An explicit sum is one of its whole operand: ``sum(j, A(i,j) - b(i))`` takes ``b(i)`` once for every ``j``.
 """
@@ -76,7 +76,8 @@ def _sum_of(definition: Definition) -> Expr:
 def _everywhere(value: Expr, free: frozenset[str], over: tuple[str, ...]) -> Expr:
     """Return an expression all of whose terms have all indices that it is summed over.
 
-    A term that lacks some becomes a choice between itself and itself, by a term that has them; what is stored of both is there in any case.
+    A term that lacks an index becomes ``where(other, term, term)``, ``other`` being a term that has it. The value is the term in either
+    case, but is counted once for every value of the index.
     """
     parts = [part.value for part in terms(value, free)]
     found = [frozenset(indices(part)) for part in parts]

@@ -91,8 +91,8 @@ class Access(Expr):
     """A tensor read or written at subscripts: ``B(i, 2*j + 1)``.
 
     ``protocols`` is empty in index notation; in scheduled concrete notation it may name one protocol per mode:
-    "step" or "locate" for reads, "append" or "insert" for writes. ``stored`` is the format of a copy that this read alone is
-    served by; None: that of the operand, or what all reads are converted to.
+    "step" or "locate" for reads, "append" or "insert" for writes. ``stored`` is the format of a copy that
+    is made for this read alone; None: it reads what all other reads do, the operand as it is or as it was converted.
     """
 
     tensor: str
@@ -176,7 +176,7 @@ class Div(Expr):
 class Apply(Expr):
     """A function of values, a comparison included: ``exp(A(i,j))``, ``max(a, b)``, ``a < b``; ``notation.functions`` knows them.
 
-    ``everywhere`` is set where the function acts on all entries, since the result is dense, and what is not stored does not give 0.
+    ``everywhere`` is set where the function acts on all coordinates, stored or not: the result is dense, and f(0) is not 0.
     """
 
     function: str
@@ -193,8 +193,10 @@ class Apply(Expr):
 
 @frozen
 class Sum(Expr):
-    """The sum of an expression over indices that are bound by it, inside a larger one: written, ``sum(j, e)``, which is resolved before a
-    program is made (``notation.inner_sums``), or found where sums are taken inside products (``space.forms``)."""
+    """The sum of an expression over indices that it binds, inside a larger expression.
+
+    Users write ``sum(j, e)``, which ``notation.inner_sums`` resolves before a program is made; ``space.forms`` makes others where sums are
+    moved into products."""
 
     over: tuple[str, ...]
     operand: Expr

@@ -1,4 +1,4 @@
-"""Expressions whatever the order of their addends and factors, and however sums and products are nested."""
+"""A form of expressions that does not depend on the order of addends and factors, nor on how sums and products are nested."""
 
 from __future__ import annotations
 

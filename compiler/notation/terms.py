@@ -14,7 +14,7 @@ from ..frozen import frozen
 from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, Sum, unbound
 
 MOST_TERMS = 64
-"""So many terms a product of sums may be distributed to; they double with every factor, and each has loops of its own."""
+"""Most terms that a product of sums may be distributed to; they double with every factor, and each has loops of its own."""
 
 
 @frozen

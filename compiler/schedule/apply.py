@@ -49,7 +49,7 @@ _STEPS: dict[type[d.Directive], _Step] = {
     d.Call: data_directives.call,
     d.Build: data_directives.build,
 }
-_TAGS = (d.Parallelize, d.Unroll, d.Prefetch, d.Build)  # what leaves loops, operands and workspaces as they are
+_TAGS = (d.Parallelize, d.Unroll, d.Prefetch, d.Build)  # directives that leave loops, operands and workspaces as they are
 _AFTER_PARALLELIZE = (d.Parallelize, d.Unroll, d.Prefetch, *d.DATA, *d.CODE)
 
 

@@ -101,7 +101,7 @@ def names_of(program: Program) -> frozenset[str]:
 
 
 LARGEST, LARGEST_CHUNK, MOST_COPIES = 2**62, 2**31 - 1, 128
-"""Of factors and ranges; of distances and chunks; of the iterations of an unrolled loop, which compilers take seconds for."""
+"""The largest factor or range; the largest distance or chunk; the most iterations of an unrolled loop: for more, compilers take seconds."""
 
 
 def check_positive(value: int, what: str, most: int = LARGEST, least: int = 1) -> None:

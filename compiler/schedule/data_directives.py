@@ -20,7 +20,7 @@ from .dependence import graph_of
 from .rules import Rule, refuse
 
 MOST_IN_REGISTERS = 2**14
-"""Elements of a workspace that is asked to be no memory: what does not fit into registers is on the stack of a thread."""
+"""Most elements of a workspace of kind registers: what does not fit into registers lies on the stack of a thread."""
 
 
 def protocol(program: Program, directive: d.ProtocolDirective, context: Context) -> Program:

@@ -16,7 +16,7 @@ from .dependence import graph_of
 class Iteration:
     """What the loops of one program run through.
 
-    Whether an operand has an entry is a case of its own inside the loop that finds it; what is said here holds in all of them.
+    Inside a loop that looks for an entry of an operand, code distinguishes whether there is one. What is said here holds in all such cases.
     """
 
     def __init__(self, program: Program, context: Context) -> None:

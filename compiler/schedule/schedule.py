@@ -24,7 +24,7 @@ class Schedule:
     """
 
     __slots__ = ("_text", "directives")
-    _text: str  # once it was asked for
+    _text: str  # there once somebody has asked for it
     directives: tuple[Directive, ...]
 
     def __init__(self, directives: str | Sequence[Directive] | Schedule = ()) -> None:
@@ -38,7 +38,7 @@ class Schedule:
 
     @classmethod
     def shown_as(cls, text: str) -> Schedule:
-        """Return the schedule whose text ``str`` gave; it is read when its directives are asked for, as is what reads it."""
+        """Return the schedule of a text that ``str`` gave; it is parsed, and the parser imported, at the first use of its directives."""
         made = cls.__new__(cls)
         object.__setattr__(made, "_text", text)
         return made

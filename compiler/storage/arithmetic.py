@@ -1,4 +1,4 @@
-"""Array manners of tensors: products with arrays, sums over modes, slices. Each takes time linear in stored entries."""
+"""What tensors do as arrays do: products with arrays, sums over modes, slices. Each takes time linear in stored entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tensor import Tensor
 from .unpack import unpack
 
 MOST_ROWS = 2**31
-"""Rows up to which sums and slices are csr: each takes a position."""
+"""Most rows for which sums and slices are csr, which keeps a position for each row."""
 
 
 def matmul(left: Tensor, right: Any) -> Any:
@@ -80,7 +80,7 @@ def _mismatch(left: tuple[int, ...], right: tuple[int, ...]) -> ShapeError:
 
 
 def _multiplied(left: Tensor, right: Any) -> Any:
-    """Return SciPy's product, for which arrays as long as there are rows and columns are made."""
+    """Return SciPy's product; refuse what has so many rows or columns that the arrays which SciPy makes over them find no memory."""
     longest, advice = max(dense_size(left.shape[:-1]), left.shape[-1]), "use sparsetune.evaluate with output_format='dcsr'"
     claim(8 * longest, f"matmul: an array over the extents {left.shape}", advice)
     try:

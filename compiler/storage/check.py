@@ -1,4 +1,4 @@
-"""Whether arrays make a tensor: what is put together by hand is looked at once, as kernels take it for granted."""
+"""Checks that arrays make a tensor. Tensors put together by hand are checked once, since kernels rely on it without looking."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 def read(data: Any, format: Format | str | None = None, borrow: bool = False) -> Tensor | None:
     """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None where the data are nothing of the kind.
 
-    Coordinates are packed into the format at once, so that those of a hypersparse array never meet positions of all its rows;
+    Coordinates are packed into the format at once, so that a hypersparse array never gets an array of positions over all its rows;
     arrays of compressed rows or columns come as they are; where they are borrowed, their index arrays are not copied, and the
     tensor is for the time of one call.
 
@@ -92,7 +92,7 @@ def _refuse_strangers(data: Any, library: str) -> None:
 
 
 def bytes_to_pack(data: Any) -> int:
-    """Return how many bytes of positions ``read`` makes by default for a matrix that stores no rows, one a row at least."""
+    """Return how many bytes of positions, one a row, ``read`` makes at least for a matrix that is stored in neither rows nor columns."""
     if not type(data).__module__.startswith(("scipy.", "sparse.", "torch", "cupyx.")) or attribute(data, "format") in ("csr", "csc"):
         return 0
     shape = attribute(data, "shape")

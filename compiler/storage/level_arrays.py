@@ -30,7 +30,7 @@ class LevelArrays:
 
     @classmethod
     def borrowed(cls, pos: NDArray[Any], crd: NDArray[Any]) -> LevelArrays:
-        """Return a level over arrays of somebody else, who has just been found not to lie, for the time of one call."""
+        """Return a level over somebody else's arrays, which have just been checked, for the time of one call."""
         made = object.__new__(cls)
         object.__setattr__(made, "parts", MappingProxyType({"pos": pos, "crd": crd}))
         return made

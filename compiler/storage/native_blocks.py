@@ -12,19 +12,19 @@ from . import native
 from .aligned import aligned_copy, aligned_empty, aligned_full, aligned_part, index_dtype
 
 _MOST_COLUMNS = 2**31 - 2
-"""Columns of blocks that can be compared as int32, one number being left for none."""
+"""Most columns of blocks: they are compared as int32, and one number is left for none."""
 
 _FEW_COLUMNS = 1 << 16
-"""Columns of blocks whose numbers cost nothing."""
+"""Columns of blocks that can be numbered at no cost, however few entries there are."""
 
 Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Positions, coordinates, values."""
 
 
 def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
-    """Return the rows of blocks, in order, row-major inside; None where it takes another way.
+    """Return the rows of blocks, in order, row-major inside; None where the caller has to sort entries instead.
 
-    That is where there is no compiler, and where so few entries have so many columns that numbers for these cost more than sorting.
+    That is where there is no compiler, and where few entries have so many columns that numbering these costs more than sorting.
     """
     helper = _Helper.of(rows, block)
     block_rows, block_columns = (-(-extent // inner) for extent, inner in zip(shape, block, strict=True))
@@ -43,7 +43,7 @@ def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fil
 
 
 def plain_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
-    """Return the plain rows of rows of blocks, without values equal to the fill value; None where it takes another way.
+    """Return the plain rows of rows of blocks, without values equal to the fill value; None where there is no compiler for it.
 
     Args:
         rows: positions and coordinates of blocks, values by block.

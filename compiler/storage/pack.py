@@ -57,7 +57,7 @@ def _claim(columns: list[Column], shape: tuple[int, ...], format: Format) -> Non
         itemsize = column.found.values.itemsize
         size, parents = kind.bytes(parents, 0 if kind.full or kind.shares_positions else column.children, column.extent)
         total += size
-        if parents >= MOST_POSITIONS:  # which is refused by another line
+        if parents >= MOST_POSITIONS:  # the pack of the level refuses it, and says why
             return
     total += parents * itemsize
     if total > FLOOR:

@@ -12,7 +12,7 @@ from ..native.memory import available
 from .aligned import ALIGNMENT, aligned_empty
 
 LEAST = 1 << 18
-"""Bytes from which allocators ask the system for new pages, again and again."""
+"""Bytes from which allocators ask the system for new pages at every allocation."""
 
 SHARE = 8
 """Part of the memory that could be had when the first large result was made, which is kept at most."""

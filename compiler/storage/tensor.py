@@ -336,7 +336,7 @@ class Tensor:
 
 
 def _operators() -> Any:
-    """Return the module of the signs, which stands right of storage, as it needs the whole compiler: found when it is first used."""
+    """Return the module of ``+ - * /``, found at first use: it needs the whole compiler, which storage must not import."""
     return import_module("..operators", __package__)
 
 

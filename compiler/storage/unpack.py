@@ -20,7 +20,7 @@ from .tensor import Tensor, level_extent
 
 
 def count_entries(tensor: Tensor) -> int:
-    """Return the number of stored entries: positions of the last level that nothing leads to which holds nothing."""
+    """Return the number of stored entries: positions of the last level, but for those that hold nothing or stand below one that does."""
     if tensor.format.mirrors:
         return count_whole(tensor)
     if not any(kind.holes for kind in tensor.format.levels):

@@ -13,7 +13,8 @@ from .values import Var
 class Combine(Value):
     """What all members of a group get of the values that each has: their sum, product, minimum ... by ``op``, in one order always.
 
-    ``unit`` is what the members are, ``within`` whose; threads of one member have the same value. Only ``passes.members`` makes it.
+    ``unit`` says what the members are, ``within`` what group they belong to; all threads of a member have the same value. Only
+    ``passes.members`` makes it.
     """
 
     op: str

@@ -7,15 +7,15 @@ from .steps import Steps
 from .types import Type
 
 PAST_CACHES = "past_caches"
-"""What the source of the parameter says of a result: (tensor, "past_caches", 0) is 1 where its rows are to be written past the caches."""
+"""In the ``source`` of a size: (tensor, "past_caches", 0) is 1 where rows of the result are to be written past the caches."""
 
 
 @frozen
 class ArrayParameter:
     """An array that the caller hands in (or, ``assembled``, receives).
 
-    ``source`` says which: (tensor, "values") or (tensor, "pos" | "crd" | "base", level). ``operand`` tells apart several
-    converted copies of one tensor: it is the key under which the caller keeps the operand.
+    ``source`` says which: (tensor, "values"), or (tensor, part, level) with a name that the kind of the level has for its arrays, such as
+    "pos" or "crd". A tensor that is read in several formats has a name for each (``key`` of ``lowering.kernel_spec.OperandSpec``).
     """
 
     name: str

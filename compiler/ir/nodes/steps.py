@@ -45,7 +45,7 @@ class SetVar(Step):
 
 @frozen
 class Carry(Node):
-    """Where a thread keeps apart what it adds to the first place that it comes to, others having come there before it.
+    """Where a thread of a GPU keeps what it adds to the first place that it comes to, which threads before it may add to as well.
 
     Attributes:
         slot: a number of the thread's own, larger for those that come later.
@@ -61,7 +61,8 @@ class Store(Step):
     """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet.
 
     ``streams`` writes a whole vector past the caches, at a multiple of its size; only the pass ``passes.streams`` sets it.
-    ``carry``: on a GPU threads come to the places in order, each to places next to one another, and nothing needs to be atomic.
+    ``carry``: threads of a GPU go through the places in order, each through a stretch of them, so that no addition needs to be atomic: only
+    the first place of a stretch is shared.
     """
 
     array: str
@@ -91,12 +92,12 @@ class While(Step):
 
 @frozen
 class For(Step):
-    """``for variable in low .. high``, half open; the step is 1 except in what ``passes.vectorize`` makes.
+    """``for variable in low .. high``, half open; the step is 1 but in loops whose passes do several
+    iterations at once (``passes.vectorize``, ``passes.batches``).
 
     ``private`` runs once in every thread that takes part in a parallel loop before its first iteration (declarations and allocations
     of what is private to the thread), ``finish`` after its last (merging, freeing); likewise in a block, warp or thread of a GPU to which
-    iterations are dealt. Both are empty for other tags. ``origin`` is as
-    in While.
+    iterations are dealt. Both are empty for other tags. ``origin`` is as in ``While``.
     """
 
     variable: Var

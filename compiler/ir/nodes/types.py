@@ -13,8 +13,8 @@ class Type:
     """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
 
     Two types are opaque (see ``ir.intrinsics``): ``map``, a hash map from 64-bit keys to ordinals, and ``parts``, numbered places for
-    arrays that threads leave behind. A vector of scalars has its lanes behind an x, ``f64x8``; only the pass ``passes.vectorize`` makes
-    them.
+    arrays that threads leave behind. A vector of scalars has its lanes behind an x, ``f64x8``; only passes make them, such as
+    ``passes.vectorize``.
     """
 
     name: str

@@ -67,7 +67,7 @@ def test_the_elements_of_workspaces_that_are_alive_at_once() -> None:
     operands, expression = {"B": b, "C": c, "D": d}, "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)"
     row = counted(expression, {"B": "csf"}, operands, "reorder(i, j, k, r); precompute(B(i,j,k) * D(k,r), r, r, w)")
     assert row["workspace"] == 5
-    assert row["flops"] == 2 * b.nnz * 5 + 2 * fibres * 5  # paper 004, section 2.4: 2 nnz A + 2 nnz_IJ A
+    assert row["flops"] == 2 * b.nnz * 5 + 2 * fibres * 5  # Kanakagiri and Solomonik, section 2.4: 2 nnz A + 2 nnz_IJ A
     none = counted(expression, {"B": "csf"}, operands, "reorder(i, j, k, r)")
     assert none["workspace"] == 0
     assert none["flops"] == 3 * b.nnz * 5
