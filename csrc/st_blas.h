@@ -13,8 +13,8 @@
 /* Routines with the arguments of Fortran, by name; NULL: plain loops. One table for all kernels of a process. */
 typedef struct {
   void *sgemm, *dgemm, *sgemv, *dgemv, *sger, *dger, *saxpy, *daxpy, *sdot, *ddot;
-  void *threads, *set_threads; /* how many threads a routine takes: int (void), void (int); NULL where nobody can say */
-  int lock, holders, before;   /* kernels that hold these threads down, and how many there were */
+  void *threads, *set_threads; /* tell and set how many threads a routine takes: int (void), void (int); NULL where that cannot be done */
+  int lock, holders, before;   /* a spin lock; kernels that limit BLAS to few threads now; how many it had before them */
 } st_blas_table;
 /* end */
 

@@ -74,7 +74,7 @@ ST_DEVICE void st_atomic_add(int32_t *array, int64_t index, int32_t value) { ato
 ST_DEVICE void st_atomic_add(int64_t *array, int64_t index, int64_t value) {
   atomicAdd((unsigned long long *)array + index, (unsigned long long)value);
 }
-/* Where many threads look for one maximum, few have more than is there. */
+/* Of many threads that look for one maximum, few have more than is there already: the others only read. */
 ST_DEVICE void st_atomic_max(int64_t *array, int64_t index, int64_t value) {
   if (st_load(array + index) < value) atomicMax((long long *)array + index, (long long)value);
 }

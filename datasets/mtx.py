@@ -78,7 +78,7 @@ def announced_shape(path: str) -> tuple[int, ...] | None:
 
 
 def head_is_whole(head: TextFile) -> bool:
-    """Whether how a file begins holds the size line and more."""
+    """Whether the head of a file holds the whole size line, and something behind it."""
     begin, _ = _skip_comments(head, 0)
     return head.next_line(begin) < len(head.data)
 

@@ -74,7 +74,7 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
 
 
 def read_head(path: str | os.PathLike[str]) -> TextFile:
-    """Return how the text of a file begins, some thousand lines, of which the last may be cut; gzip is told by its first bytes.
+    """Return the beginning of a file's text: some thousand lines, the last of which may be cut. gzip is told by its first bytes.
 
     Raises:
         DataError: the file is missing, unreadable or no regular one, or its gzip stream is broken at once.

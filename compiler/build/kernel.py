@@ -33,7 +33,7 @@ class TypedKernel:
     Calling it with operands by name returns the result: an ndarray where it is dense (a numpy scalar for order 0), else
     a Tensor. ``threads`` is into how many shares work is cut, and how many threads run at most (default: $SPARSETUNE_THREADS, or
     the cores that this process may use); the same number gives the same bits in every call, atomic updates aside.
-        ``out`` takes a dense result. An expression that has operands called ``threads`` or ``out`` gives these words to them.
+    ``out`` takes a dense result. An expression that has operands called ``threads`` or ``out`` gives these words to them.
 
     Raises (when called or bound):
         ExpressionError: an operand is missing or not used.
@@ -137,7 +137,7 @@ class TypedKernel:
 
         Args:
             extents: extents of indices that no operand determines.
-            once: the bound kernel is called once, at once.
+            once: the bound kernel is called once, right away.
         """
         spec = self.spec
         if operands.keys() != self._own_names:

@@ -93,7 +93,7 @@ def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float
     """Bring one operand into the kernel's format and dtype, without a copy where its layout allows.
 
     Args:
-        once: the kernel runs once and at once, so that index arrays of other libraries are checked, but not copied.
+        once: the kernel runs once, right away, so that index arrays of other libraries are checked, but not copied.
         unit: what a point holds.
 
     Raises:

@@ -165,7 +165,7 @@ class Patterns:
 def doing_something(statement: Stmt, add: str) -> Stmt | None:
     """Return what of a statement does something if all operands have values everywhere; None where nothing does.
 
-    Statements with quotients are left as they are: where those have no value hangs on what is stored.
+    Statements with quotients are left as they are: where those have no value depends on what is stored.
     """
     if any(isinstance(node, Div) for assign in statement.assignments for node in walk(assign.value)):
         return statement

@@ -96,7 +96,9 @@ def complement(part: Domain) -> Domain:
 
 
 def cover(domain: Domain) -> Domain:
-    """Return the least domain without complements that holds a domain: what a loop runs through, operands of complements beside."""
+    """Return the least domain without complements that contains a domain: what a loop runs through.
+
+    The cover of a complement is everything, beside which its operands stay, so that the loop tells apart whether they are present."""
     match domain:
         case Undecided():
             return EVERYWHERE

@@ -184,7 +184,7 @@ def table_keys(keys: NDArray[Any], table: NDArray[Any], size: int) -> int:
 
 
 def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
-    """The set of csrc/st_bits.h; its upper levels only speed the draining up, so they are not kept here."""
+    """The set of csrc/st_bits.h. Its upper levels only make draining faster, so they are not kept here."""
     _check_range(bits, 0, -(-n // 64))
     if not 0 <= key < n:
         raise IndexError(f"key {key} of a set of {n}")

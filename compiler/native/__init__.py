@@ -1,6 +1,7 @@
-"""C at run time: find a compiler, compile a source into a cached shared object, load it. Imports nothing but errors.
+"""C at run time: find a compiler, compile a source into a cached shared object, load it; and what the machine has of cores and memory.
 
-``storage`` (its helpers in csrc/) and ``build`` (generated kernels) both stand on it::
+Of the compiler it imports only errors, messages and the base of frozen classes. ``storage`` (its helpers in csrc/) and ``targets``
+(generated kernels) both stand on it::
 
     library = load_source(source, declarations, files=("st_pack.c",))      # a cffi library; raises BuildError
 """

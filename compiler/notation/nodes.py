@@ -105,7 +105,7 @@ class Access(Expr):
 
     @Kept
     def _hash(self) -> int:
-        """Lowering asks again and again what it knows of an access."""
+        """The hash, computed once: lowering looks up again and again what it knows of an access."""
         return hash((self.tensor, self.subscripts, self.protocols, self.stored))
 
     @Kept

@@ -71,7 +71,7 @@ def _distributed(value: Expr) -> list[str]:
 
 
 def _without_sums(value: Expr) -> Expr:
-    """Return an expression whose functions and inner sums are leaves, named by a text that does not hang on how they are written."""
+    """Return an expression whose functions and inner sums are leaves, named by a text that does not depend on how they are written."""
     match value:
         case Apply(function, arguments):
             return Access(f"{function}({', '.join(' + '.join(sorted(_distributed(argument))) for argument in arguments)})")

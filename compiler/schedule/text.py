@@ -45,7 +45,7 @@ def _parsed(text: str) -> tuple[Directive, ...]:
 
 
 DEFAULT = "default"
-"""Alone, the schedule without directives."""
+"""Text that stands alone for the schedule without directives."""
 
 _WORDS = ("auto", DEFAULT)
 """What callers may say in place of a schedule."""
@@ -58,7 +58,7 @@ def _directive(source: Source, piece: Argument) -> Directive:
     keyword = ALIASES.get(name.group(), name.group())
     name_span = Span(piece.span.start, piece.span.start + name.end())
     if keyword not in DIRECTIVES:
-        from difflib import get_close_matches  # for mistakes alone
+        from difflib import get_close_matches  # imported for messages alone
 
         close = get_close_matches(keyword.lower(), [*DIRECTIVES, *ALIASES, *_WORDS], 1)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(DIRECTIVES)}"

@@ -116,13 +116,13 @@ def active() -> Kernels:
 
 
 LIGHT = 1 << 18
-"""Elements that a process passes over before it loads the native kernels for passes of ``light``: loading takes as long as NumPy does."""
+"""Elements that ``light`` leaves to NumPy in a process before native kernels are loaded, which takes as long as NumPy takes for these."""
 
 _light_work = 0
 
 
 def light(work: int) -> Kernels:
-    """Return the kernels for a pass over so many elements that NumPy does well too: its own, as long as loading others would not pay."""
+    """Return the kernels for a pass over so many elements: NumPy's, as long as loading the native ones would not pay."""
     global _light_work
     _light_work += work
     return active() if _light_work >= LIGHT or _native.cache_info().currsize else numpy_kernels.NumpyKernels()

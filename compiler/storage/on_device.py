@@ -91,7 +91,7 @@ class DeviceArray:
 
 
 class DeviceLevel(LevelArrays):
-    """What one level stores in memory of a GPU, where nobody looks at it."""
+    """What one level stores in memory of a GPU, where its content is not checked."""
 
     __slots__ = ()
 

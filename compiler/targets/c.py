@@ -33,8 +33,8 @@ DECLARATIONS = (
 _MEMORY = "void *calloc(size_t count, size_t size);"
 _SPARE_SET_BYTES = 4096
 LONG = 500
-"""Lines of C from which a kernel is compiled with -O2: such are merges of several levels, on which -O3 takes three times as long
-to no gain (vectors are in the source already)."""
+"""Lines of C from which on a kernel is compiled with -O2. Kernels this long merge several levels; -O3 takes three times as long on them,
+for no gain, since vectors are in the source already."""
 
 
 @frozen
