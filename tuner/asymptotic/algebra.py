@@ -27,7 +27,7 @@ _ABSORBING: dict[str, Number] = {"*": 0, "min": -inf, "max": inf, "or": True, "a
 
 @frozen
 class Untouched(Stmt):
-    """What is left of writes to workspaces that do not happen: the workspaces are there and hold fill values."""
+    """Stands in the place of writes to workspaces that do not happen: the workspaces are there and hold fill values."""
 
     tensors: tuple[str, ...]
 
@@ -43,10 +43,10 @@ def _never(denominator: Expr) -> bool:
 
 
 def quotients_everywhere(assignment: Assignment, formats: Mapping[str, Format]) -> Callable[[Expr], bool]:
-    """Return which denominators make quotients of an expression count everywhere, as the compiler has it.
+    """Return a test of denominators: whether a quotient by one has a value at every coordinate, as the compiler has it.
 
-    Those that may not be stored, and all where a dense result has a quotient in a term that is not summed
-    (``compiler.concrete.annihilation``).
+    It has where the denominator may not be stored; and so has every quotient where a dense result has one in a term that is not
+    summed (``compiler.concrete.annihilation``).
     """
     free = frozenset(assignment.target.indices)
     whole = (term.value for term in terms(assignment.value, free) if not term.reduced)
@@ -128,8 +128,8 @@ class Algebra:
     def live(self, statement: Stmt) -> Stmt | None:
         """Return what of a statement remains to be executed; None if nothing does.
 
-        Places in where statements and blocks stay: what does nothing there becomes ``Untouched``, with the workspaces that
-        keep their fill values. A workspace that nothing reads is not computed.
+        Where statements and blocks keep their parts: one that does nothing becomes ``Untouched``, with the workspaces that keep
+        their fill values. A workspace that nothing reads is not computed.
         """
         match statement:
             case Assign(target, operator, value):
@@ -161,7 +161,7 @@ class Algebra:
 
 
 def _mentioning(names: tuple[str, ...], producer: Stmt | None) -> Stmt:
-    """Add the workspaces that a simplified producer does not write any more; its own places stay."""
+    """Return a simplified producer, with an ``Untouched`` behind it for the workspaces that it does not write any more."""
     if producer is None:
         return Untouched(names)
     missing = tuple(name for name in names if name not in written(producer))

@@ -25,8 +25,8 @@ class CheapestSearch:
         known: what some programs cost.
 
     Attributes:
-        reached: the costs that nothing beats, of what is searched so far.
-        searched: in how many of the given situations.
+        reached: the lowest costs in what has been searched so far.
+        searched: how many of the given situations have been searched.
     """
 
     def __init__(self, steps: Steps, known: Iterable[int] = ()) -> None:

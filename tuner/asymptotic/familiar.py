@@ -1,4 +1,4 @@
-"""Programs of a space that are known before it is searched: their costs bound the search, and answer where its time is over."""
+"""Programs of a space that are known before it is searched: their costs bound the search, and are the answer if its time runs out."""
 
 from __future__ import annotations
 

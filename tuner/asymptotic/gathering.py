@@ -18,7 +18,7 @@ Progress = int
 
 @frozen
 class Gathering:
-    """How a result is stored.
+    """How a sparse result is stored, and which of its modes a workspace has to cover.
 
     Attributes:
         modes: its indices in the order of storage.
@@ -61,7 +61,7 @@ def _count(progress: Progress) -> int:
 
 
 def goes_further(one: Progress, other: Progress) -> bool:
-    """Whether wherever a second place leads, the first needs no larger workspace."""
+    """Whether the first place needs no larger workspace than the second, wherever the program goes on from there."""
     return one == other or (other < 0 and _count(one) >= _count(other))
 
 

@@ -118,8 +118,8 @@ class CostModel:
         Args:
             space: what there is.
             report: told what is known so far.
-            known: some of it, which bound the search, and are kept where its time is over.
-            part: leaves what is inside once a share of the time is over, counted from the beginning.
+            known: programs of the space whose costs bound the search, and which are the answer if its time runs out.
+            part: a context that ends what runs inside it once this share of the time is over, counted from the beginning.
         """
         return Frontier(self, space, report, known, part)
 
@@ -144,7 +144,7 @@ class CostClass:
     Attributes:
         tasks: the cost beyond sunk costs.
         count: how many schedules there are.
-        schedules: they, in canonical order; listed when they are asked for.
+        schedules: the schedules themselves, in canonical order; listed when they are asked for.
     """
 
     tasks: TaskSet
@@ -180,12 +180,12 @@ class Frontier:
     """The undominated schedules of a space.
 
     Two passes over the space: the first finds the undominated costs and forgets the rest, the second counts the schedules
-    that have them. Schedules are listed only when they are asked for. Where time is over before that, ``searched`` or ``counted`` is less
-    than the number of ``starts``, and the schedules are those that no other found by then beats.
+    that have them. Schedules are listed only when they are asked for. If the time runs out before the passes end, ``searched`` or
+    ``counted`` is less than the number of ``starts``, and the schedules are those that no other found by then beats.
 
     Attributes:
         starts: ways to place workspaces, in which programs begin.
-        searched, counted: in how many of these the costs, and the schedules that have them, are known.
+        searched, counted: how many of these the first and the second pass have been through.
         classes: the costs, with their schedules.
     """
 

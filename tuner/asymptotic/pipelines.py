@@ -16,7 +16,7 @@ from .taco import taco_schedules
 _Found = tuple[ScheduleSpace, ScheduleSpace, tuple[CostClass, ...]]
 """The whole space of a preset, the part that its frontier belongs to, and the costs on the frontier."""
 
-_FAMILIAR, _GENERATED = 0.15, 0.3  # shares of the time after which known programs, and the count of the space, are left at what they are
+_FAMILIAR, _GENERATED = 0.15, 0.3  # shares of the time after which no more known programs are made, and counting the space ends
 
 
 def _own(assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: Clock) -> _Found:
@@ -38,7 +38,7 @@ def _own(assignment: Assignment, formats: Mapping[str, Format], model: CostModel
 
 
 def _stopped(done: int, starts: int) -> dict[str, str]:
-    """Return what a stage says that did not see all ways to place workspaces."""
+    """Return the note of a stage whose time was over before it saw all ways to place workspaces."""
     return {} if done == starts else {"stopped": f"time over after {done} of {starts} ways to place workspaces"}
 
 

@@ -58,7 +58,7 @@ class Screening:
         return None
 
     def is_less(self, cost: int, other: int) -> bool:
-        """Return whether a cost is at most as high as another on every input, and the other way round not."""
+        """Return whether a cost is at most another on every input, and the other is not at most this one."""
         within = self._model.tasks.within
         return within(cost, other) and not within(other, cost)
 

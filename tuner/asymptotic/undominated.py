@@ -1,7 +1,7 @@
-"""Structural programs that no other is asymptotically better than, as schedules that the tuner can start from.
+"""Structural programs that no other beats asymptotically, as schedules that the tuner can start from.
 
-The space is that of ``explore``, the cost the time in the formats that the operands have (Ahrens et al., section 5): what memory
-costs is told by the sizes of the operands. A cost has many programs, which differ in what costs the same: those that convert the
+The space is that of ``explore``, the cost the time in the formats that the operands have (Ahrens et al., section 5);
+memory is judged later, by the sizes of the operands. Many programs have the same cost: those that convert the
 fewest operands come first, and each loop nest once, with the protocols that the compiler takes by itself where that costs the same.
 """
 

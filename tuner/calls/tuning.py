@@ -105,15 +105,15 @@ def tune(
         schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
         skip: stages of static pruning to leave out ("memory", "asymptotic", "loop depth"), and rules of the space: "order", "chain",
             "blocks", "products", "conversion", "forest", "gather" (places of a filter one after the other), "undominated", "drawn" (loop
-            nests drawn from the whole space), "tiles" (drawn transformations of loops).
+            nests drawn from the whole space), "tiles" (drawn transformations of loops), "encodings" (operands stored in fewer bytes).
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
         semiring, dtype, shape, boundary, output_pattern: as for ``evaluate``; records are kept by them.
         verbose: whether progress is shown on standard error; None: on terminals, in notebooks, and where SPARSETUNE_VERBOSE=1.
         callback: called after each trial with a ``Progress``: phase, trials done and planned, the best time and the default's so far.
         also: stages of the space that are searched too, though the compiler mostly chooses well by itself: "merges" (how stored
-            operands meet), "protocols" (how their levels are traversed), "formats" (how they are stored), "threads" (fewer of them),
-            "compilers".
+            operands meet), "protocols" (how their levels are traversed), "formats" (how they are stored), "results" (how sparse
+            results are assembled), "threads" (fewer of them), "compilers".
         sampler: what proposes the next schedule where there are more of them than trials: "two-level" (structures by expected
             improvement, what is in their holes by Optuna's TPE), "tpe", "grouped-tpe", "local", "random", "exhaustive".
 

@@ -1,4 +1,4 @@
-"""``st.distributed.tensor``: how data come to the ranks: from one file that all of them read, or from rank 0."""
+"""``st.distributed.tensor``: data come to the ranks from one file that all of them read, or from rank 0."""
 
 from __future__ import annotations
 

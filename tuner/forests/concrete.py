@@ -13,7 +13,8 @@ BYTES = 8
 
 
 def fastest(forests: Mapping[Forest, Mapping[str, Format]], sizes: Mapping[str, float]) -> Forest:
-    """Return, of forests that take the same time, the one whose leaves access memory best; then the first by agreement of orders.
+    """Return, of forests that take the same time, the one whose leaves access memory best; of equal ones, that whose loops
+    agree most with the orders in which tensors are stored.
 
     Args:
         forests: at least one, each with the formats in which it reads operands and writes the result.

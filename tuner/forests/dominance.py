@@ -1,8 +1,8 @@
-"""Which costs others are never above, for all admitted sizes, and below for some (Dias et al., section 5.2).
+"""Which costs are beaten: another one is never above them for any admitted sizes, and is below them for some (Dias et al., 5.2).
 
-Three ways decide, the cheap ones first: admitted sizes at which a cost is lower show that it is not beaten; a difference of
-posynomials is nonnegative where every negative monomial is covered by positive ones that are never smaller, judged by intervals; the
-rest is asked of Z3, over real numbers. What stays unknown is taken for not beaten.
+Three ways decide, the cheap ones first. Admitted sizes at which a cost is lower show that it is not beaten. A difference of
+posynomials is nonnegative where every negative monomial is covered by positive ones that are never smaller, judged by intervals.
+The rest is asked of Z3, over real numbers. What stays unknown is taken for not beaten.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class Dominance:
     # Intervals
 
     def _covered(self, one: Posynomial, other: Posynomial) -> bool:
-        """Return whether every monomial that one has more of is covered by such that the other has more of."""
+        """Return whether the first is at most the second, as far as intervals tell: each monomial of which it has more is covered by
+        monomials of which the second has more, and which are never smaller."""
         difference = Counter(dict(other.terms))
         difference.subtract(dict(one.terms))
         left = {monomial: float(count) for monomial, count in difference.items() if count > 0}
@@ -98,7 +99,7 @@ class Dominance:
         return True
 
     def least_ratio(self, above: Monomial, below: Monomial) -> float:
-        """Return a number that the quotient of two monomials is never under."""
+        """Return a lower bound of the quotient of two monomials."""
         over, under = Counter(above), Counter(below)
         over, under = over - under, under - over
         best = 0.0

@@ -201,7 +201,7 @@ class ForestExploration:
         return f"{loop_nest(self.space.program(schedule).statement)}\ntime {found.time}; memory {found.memory}"
 
     def why(self, schedule: Schedule | str) -> str:
-        """Say what of the frontier is never above a schedule, in time and in memory, for any admitted sizes; or that nothing is."""
+        """Say which costs of the frontier are never above a schedule's, in time and in memory, for any admitted sizes; or that none is."""
         space, forest = self._found(schedule)
         own, domain = forest_costs(space, forest), self.dominance.domain.knowing(space.contraction)
         dominance = self.dominance if domain == self.dominance.domain else Dominance(domain)

@@ -35,8 +35,8 @@ class MklPeer:
     """Products with one sparse matrix, with and without ``mkl_sparse_optimize``, whichever is faster; and products and sums of two.
 
     Args:
-        unsorted: only what two sparse matrices give, whose rows stay in the order in which MKL makes them; else these are sorted, as
-            ours are.
+        unsorted: True: products and sums of two sparse matrices alone, whose rows stay in the order in which MKL makes them. False:
+            everything, and rows are sorted, as ours are.
     """
 
     def __init__(self, unsorted: bool = False) -> None:
@@ -218,8 +218,8 @@ def _copied(place: ctypes.c_void_p, count: int, kind: Any) -> np.ndarray[Any, An
 def _library() -> Any:
     """Return MKL, or None where it is not installed.
 
-    It is told to share GNU's OpenMP with our kernels: threads of another runtime spin for 200 ms after each call, on the cores that
-    the next call needs.
+    It is told to run on GNU's OpenMP: threads of Intel's spin for 200 ms after each call, on the cores that the next call of a race
+    needs.
     """
     os.environ.setdefault("MKL_THREADING_LAYER", "GNU")
     with contextlib.suppress(OSError):

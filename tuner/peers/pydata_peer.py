@@ -18,7 +18,7 @@ MOST_POINTS = 5e7
 
 
 class PydataPeer:
-    """``sparse.einsum``, of at most so many points."""
+    """``sparse.einsum``, for kernels of at most so many points (``_points``); beyond these it takes too long to be raced."""
 
     name = "sparse"
 

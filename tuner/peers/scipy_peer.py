@@ -12,7 +12,7 @@ from .products import matrix_product, matrix_sum
 
 
 class ScipyPeer:
-    """``scipy.sparse``; for correlations, which it has none of, ``scipy.ndimage``, and ``scipy.signal`` where there is one mode."""
+    """``scipy.sparse``; correlations, which that lacks, by ``scipy.ndimage``, or by ``scipy.signal`` where there is one mode."""
 
     name = "scipy"
 

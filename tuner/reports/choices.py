@@ -1,7 +1,7 @@
 """``results/choices.md``: what ``tune`` chooses while other processes come and go, and how well that does once they are gone.
 
 Each problem is tuned several times on the quiet machine and several times in company, with another seed each time. Then all that was
-chosen runs in turn on the quiet machine: times that were taken in company say nothing.
+chosen runs in turn on the quiet machine, since times that were taken in company say nothing.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ class Times:
 
     Attributes:
         one: with one thread; ``two`` with two.
-        at_most: what ``one`` may really be, of so many calls: two standard errors further up.
+        at_most: ``one`` with two standard errors added: what it may really be, after so many calls.
+        calls: how many there were.
     """
 
     one: tuple[float, float]
@@ -64,8 +65,8 @@ class Times:
 
     @property
     def suffers(self) -> bool:
-        """Whether two threads took too long for certain: where calls either keep their core or wait for a long time, chance alone
-        moves the median of some hundred calls from the ones to the others."""
+        """Whether two threads certainly took too long. The doubt counts, since calls either keep their core or wait for a long time:
+        chance alone moves the median of some hundred calls from the ones to the others."""
         return self.two[0] > MEDIAN * self.at_most[0] or self.two[1] > LATE * self.at_most[1]
 
 

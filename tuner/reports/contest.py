@@ -124,11 +124,11 @@ def work(run: BoundKernel, most: float = math.inf) -> int:
 
 
 class _Enough(Exception):
-    """A run did more than anyone wants to know of."""
+    """Raised to end a run that has done more than is counted."""
 
 
 class _UpTo(Counts):
-    """Counts of a run that is ended where a loop goes on after it did more than ``most``."""
+    """Counts of a run, which end it at the next iteration once it has done more than ``most``."""
 
     def __init__(self, most: float) -> None:
         self._most, self._iterations = most, 0

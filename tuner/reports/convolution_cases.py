@@ -98,7 +98,7 @@ class Contest:
 
 @frozen
 class Entry:
-    """A contest that is made when it is asked for; None where its data are missing."""
+    """A contest that is made when it is asked for; ``made`` returns None where its data are missing."""
 
     part: str
     case: str
@@ -122,7 +122,7 @@ def orders_of(modes: int) -> tuple[str, ...]:
 
 
 def entries(inputs: tuple[str, ...] = ()) -> Iterator[Entry]:
-    """Yield all contests, of ``inputs`` alone where real data or patterns are meant."""
+    """Yield all contests; those on pictures and on patterned data take ``inputs``, where some are given, in place of the usual ones."""
     for modes in SHAPES:
         for sparsity in SPARSITIES:
             yield Entry("orders", f"{modes}-D", sparsity, lambda budget, modes=modes, sparsity=sparsity: _orders(modes, sparsity))

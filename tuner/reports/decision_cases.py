@@ -1,4 +1,4 @@
-"""What decisions are published for: kernels, inputs, types and threads, what matters most first; any beginning is a picture of the rest."""
+"""What decisions are published for: kernels, inputs, types and threads, what matters most first; any beginning is a sample of the whole."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ FIRST_BYTES = 2_500_000
 
 DTYPES = ("float64", "float32")
 THREADS = (2, 1)
-_APART = 5  # inputs between those at which one kernel and the next begin: so that a few rounds see most inputs
+_APART = 5  # inputs by which each kernel begins further on than the one before, so that a few rounds see most inputs
 _SELDOM = 3  # rounds of inputs in float64 for one in float32
 
 
@@ -188,7 +188,7 @@ def spread(names: Sequence[Thing]) -> list[Thing]:
 
 
 def mixed(names: Sequence[Thing], others: Sequence[Thing], every: int) -> list[Thing]:
-    """Return names with one of the others behind each so many, and the rest of these at the end."""
+    """Return names with one of the others after every ``every`` of them, and the others that are left at the end."""
     found, rest = list[Thing](), list(others)
     for place, name in enumerate(names, 1):
         found.append(name)

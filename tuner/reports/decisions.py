@@ -1,4 +1,4 @@
-"""``results/decisions.md`` and ``results/kernels.md``: what the choice of a schedule is worth, on real inputs, in four columns.
+"""``results/decisions.md`` and ``results/kernels.md``: what the choice of a schedule is worth, on real inputs, in four ways to choose.
 
     python -m sparsetune.tuner.reports.decisions --minutes 60
 
@@ -76,7 +76,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.tuned = decisions_of(self.store)
-        self.kept.rows = [row for row in self.kept.rows if row.column != FAILED]  # which are tried again, once in a run
+        self.kept.rows = [row for row in self.kept.rows if row.column != FAILED]  # failed items are tried again, once in a run
 
     @property
     def without(self) -> set[Item]:
@@ -257,7 +257,7 @@ def write_pages(rows: Sequence[Figure], results: Path) -> None:
 
 
 def _libraries() -> list[Peer]:
-    """Return the libraries that are installed, the slow one for small items alone; MKL also without sorting what it makes."""
+    """Return the libraries that are installed, PyData's for small items alone, since it is slow; MKL also without sorting its results."""
     found: list[Peer] = [PydataPeer(_MOST_POINTS) if peer.name == PydataPeer.name else peer for peer in choose_peers(())]
     unsorted = MklPeer(unsorted=True)
     return [*found, unsorted] if unsorted.version() is not None else found

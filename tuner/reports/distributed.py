@@ -1,4 +1,4 @@
-"""``python -m sparsetune.tuner.reports.distributed``: volumes, memory and imbalance of cyclic distributions, to thousands of ranks.
+"""Volumes, memory and imbalance of cyclic distributions over up to thousands of ranks: ``python -m sparsetune.tuner.reports.distributed``.
 
 Writes results/distributed.md: computed for every number of ranks, and counted in runs of as many ranks as ``--runs`` names.
 """

@@ -1,8 +1,8 @@
-"""Random tensors too large to be stored: how many entries and fibres each rank has of one whose cells are stored by chance.
+"""How many entries and fibres each rank has of a random tensor that is too large to be stored.
 
 Cells are stored independently of one another, each with the same probability. So the children of a fibre that have entries are a binomial
 number, and those of a fibre that has entries itself one that is not 0: numbers of fibres are drawn level by level, from the root on, as if
-the tensor had been drawn cell by cell and counted. Nothing is approximated but the number of a pattern's draws: every grid has its own.
+the tensor had been drawn cell by cell and counted. The one approximation: each grid draws a pattern of its own.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def measured(kernel: str, answers: str, database: str, rounds: int) -> First:
 
 
 def page(found: Mapping[str, tuple[First, First]], rounds: int) -> str:
-    """Return the page of lookups that another process has made before, and of those that none has."""
+    """Return the page: lookups that another process has made before, and lookups that none has made."""
     rows = [
         [kernel, known.origin,
          *(text for one in (known, new) for text in (f"{1e3 * one.seconds:.1f}", str(one.modules), str(one.calls))),

@@ -31,7 +31,7 @@ class GpuCase:
         order: of the input.
         columns: extents that kernels know when they are compiled.
         square: whether the input is multiplied by itself, and has to be square.
-        most: stored entries of an input, beyond which what is expected takes longer than a device is lent for.
+        most: stored entries of an input, beyond which computing the expected result takes too long.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What kernels of ``gpu_cases`` compute, by NumPy and SciPy alone: independent of the compiler, and of there being one on the machine."""
+"""What kernels of ``gpu_cases`` compute, by NumPy and SciPy alone: neither our compiler nor one of C is needed."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _best_rivals(rows: Sequence[Row]) -> dict[Pair, Row]:
 
 
 def _defaults(rows: Sequence[Row]) -> dict[Pair, Row]:
-    """Return what a schedule for processors is on a GPU (section 7.3): each row is the work of one thread."""
+    """Return how fast schedules for processors are on a GPU (section 7.3), where each row is the work of one thread."""
     return _best_of(rows, lambda row: row.what == "row to a thread")
 
 

@@ -50,7 +50,7 @@ class Asked:
     size: float
 
     def scaled(self, count: int, least: int, times: float = 1.0) -> int:
-        """Return a count as large as is asked for; ``times``: by how much its share is larger, up to the whole."""
+        """Return the share of a count that is asked for; ``times`` makes that share larger, up to the whole."""
         return max(least, int(count * min(1.0, times * self.size)))
 
 

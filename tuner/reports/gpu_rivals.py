@@ -97,7 +97,7 @@ def runs_of_libraries(kernel: str, operands: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _of_library(name: str, start: Callable[..., Started], kernel: str, operands: Mapping[str, Any]) -> Started:
-    """Start a library's kernel; whatever goes wrong in a library is a row of its own, and no end of the measurement."""
+    """Start a library's kernel; whatever goes wrong in a library becomes a row, and the measurement goes on."""
     try:
         started = start(import_module(name), kernel, operands)
     except Exception as error:

@@ -1,7 +1,7 @@
 """Contestants of a race that write into the same memory, as candidates of a search do.
 
-Which pages a result lies in makes a kernel that waits for memory up to a tenth faster or slower, whatever its schedule: with a result of
-its own, each contestant would be raced with its luck.
+A kernel that waits for memory is up to a tenth faster or slower by the pages in which its result lies, whatever its schedule. If each
+contestant had a result of its own, races would compare that luck.
 """
 
 from __future__ import annotations

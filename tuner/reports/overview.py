@@ -4,7 +4,8 @@
 
 Every kernel is tuned on every real input that is at hand (the folder that ``SPARSETUNE_DATA`` names); then the tuned kernel, the
 choice of the static model, SciPy and MKL run in turn on the same operands. TACO and SPLATT are no Python packages: their times over
-ours are those of ``scheduling_peers.csv``, taken in turn with ours of then on another machine, and drawn hollow. A run that was
+ours are those of ``scheduling_peers.csv``, measured earlier on another machine, in turn with our kernels of that time; they are drawn
+hollow. A run that was
 stopped goes on with what it has not measured.
 """
 

@@ -1,4 +1,4 @@
-"""What the asymptotic frontier is worth: its best schedule against the default, over dimensions and densities.
+"""``results/payoff.md``: what the asymptotic frontier is worth: its best schedule against the default, over dimensions and densities.
 
     python -m sparsetune.tuner.reports.payoff
 

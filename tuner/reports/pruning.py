@@ -1,8 +1,8 @@
-"""Whether pruning is safe: whole small spaces are measured, to see whether the fastest schedule is on the frontier.
+"""``results/pruning.md``: whether pruning is safe. Small spaces are measured whole, to see if the fastest schedule is on the frontier.
 
     python -m sparsetune.tuner.reports.pruning
 
-Schedules that become the same code, since formats say what protocols said, are measured once.
+Schedules that become the same code are measured once: protocols may only say what formats say already.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .records import Taken
 from .states import States
 
 COMMAND = "python -m sparsetune.tuner.reports.pruning"
-NOISE = 1.1  # a schedule this much slower than the fastest is as fast, on a shared machine
+NOISE = 1.1  # times the fastest: up to this a schedule counts as just as fast, on a shared machine
 SPACES = (("SpMV2", "pigeon", 700), ("SpGEMM", "pigeon", 400), ("SpGEMM2", "pigeon-taco", 300))
 """Kernel, preset, and the dimension of its square inputs."""
 PATTERNS = {
@@ -58,7 +58,7 @@ class Finding(Taken):
 
     @property
     def ratio(self) -> float:
-        """How many times longer the frontier's best takes than the fastest of the whole space; 1 where it is that."""
+        """How many times as long the frontier's best takes as the fastest of the whole space; 1 where the two are one."""
         return self.inside / min(self.inside, self.outside)
 
 

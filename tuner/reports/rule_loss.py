@@ -77,7 +77,7 @@ class RuleLoss:
 
     @property
     def loss(self) -> float:
-        """By how much the fastest template of the smaller set is slower than that of what the rule drops, by least times; below 0 it is
+        """By how much the fastest template that is kept is slower than the fastest that the rule drops, by least times; below 0 it is
         faster, and the rule loses nothing."""
         return self.least - 1.0
 
@@ -118,7 +118,8 @@ def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, 
 
 
 def _plainer(field: _Field, groups: Sequence[Group]) -> list[tuple[Group, Transformation | None, int]]:
-    """Return what the default rules leave that is like the best of other groups: rules cost what cannot be done, not what was not drawn."""
+    """Return what the default rules leave that is like the best of other groups: a rule costs what it forbids, not what no draw
+        happened to find."""
     best = {template.text: template for group in groups[1:] for name in field.problems if (template := field.best(name, group)) is not None}
     like = {template.text: template for one in best.values() for template in groups[0].plainer(one)}
     return [(groups[0], template, size) for template in like.values() for size in (SIZES if template.sizes else SIZES[:1])]

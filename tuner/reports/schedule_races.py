@@ -88,8 +88,8 @@ def predicted_factor(unequal: float, speedup: float = 2.0) -> float:
 def skew_race(kernel: str, rows: str, skew: float, pace: Pace) -> list[Row]:
     """Race the splits of a kernel with 1 and 2 threads on rows whose lengths fall by exp(-skew) from first to last.
 
-    ``rows`` is one of the names in ``SKEWED``. What either half of the rows takes by itself with one thread is timed along: the imbalance
-    of the work.
+    ``rows`` is one of the names in ``SKEWED``. Either half of the rows is timed by itself too, with one thread: that is the imbalance of
+    the work.
     """
     from ...datasets.inputs import load
 

@@ -183,7 +183,7 @@ def _skewed(races: Races, kernel: str) -> list[tuple[str, dict[tuple[str, int], 
 
 
 def _reached(figures: Figures) -> str:
-    """Return the least and the greatest part of the factor for the imbalance of nonzeros that long rows reach."""
+    """Return, on long rows, the least and the greatest share of the factor that the imbalance of nonzeros predicts."""
     parts = []
     for kernel in SKEW_SCHEDULES:
         for name, rows in _skewed(figures.races, kernel):

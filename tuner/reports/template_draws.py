@@ -74,7 +74,8 @@ class Group:
         return found
 
     def plainer(self, like: Transformation) -> Iterator[Transformation]:
-        """Yield the templates that leave out steps of another one, each loop in the place and on the unit of what those made of it."""
+        """Yield the templates that leave out steps of another one, each loop where these had put its pieces, and on their
+        unit."""
         graph, units = like.partition.graph, dict(like.units)
         for row, _, _ in self.kept:
             if set(row.steps) < set(like.partition.steps):

@@ -1,1 +1,1 @@
-"""Truth tables: what schedules take that were drawn over a space and measured, and searches in such a table instead of on hardware."""
+"""Truth tables: the measured times of schedules drawn from a space, and searches that run in such a table instead of on hardware."""

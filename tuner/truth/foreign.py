@@ -1,4 +1,4 @@
-"""Searching in a truth table by the strategies of Kernel Tuner (van Werkhoven, 2019), where that is installed: what ours are compared with.
+"""Searching in a truth table by the strategies of Kernel Tuner (van Werkhoven, 2019), where that is installed, to compare ours with.
 
 A point is, to Kernel Tuner, the number of its template in the order of the static ranking, and its place among those of the template in the
 order of their numbers: a parameter for each number has up to 25 million combinations, which it goes through one by one to find those that

@@ -1,4 +1,4 @@
-"""Measuring a truth table: points that a space draws, each program once, beside the best so far as trials are."""
+"""Measuring a truth table: points drawn from a space, each distinct program once, in turn with the best so far, as trials are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..settings import Settings
 from ..trials import Trials, require_default
 from .table import TablePoint, Tell, TruthTable, write_table
 
-_DRAWS = 20  # draws a point that are known already, before the space counts as exhausted
+_DRAWS = 20  # draws for each point that is wanted: after these the space counts as exhausted
 _SAVED = 100  # points after which the file is written in between
 
 
@@ -42,7 +42,7 @@ def measure_table(
 ) -> TruthTable:
     """Measure the default schedule, those of the library, and points that the space of the search draws, and write the table.
 
-    Points are of distinct code; what generates the code of another one is in the table too, with its time, and does not count. Each
+    Points of distinct code count; a schedule that generates the code of another one is in the table too, with its time. Each point
     is recorded in the database as soon as it is measured: measuring again goes on where it was.
 
     Args:
@@ -56,7 +56,7 @@ def measure_table(
         tell: called after each point.
 
     Raises:
-        TuningError: the default schedule fails; points is none.
+        TuningError: the default schedule fails; ``points`` is below 1.
         DataError: the file cannot be written.
     """
     if points < 1:
