@@ -21,7 +21,7 @@ typedef struct {
 /* Whoever loads an object points this to the table of the process. */
 __attribute__((weak)) st_blas_table *st_blas = NULL;
 
-/* Hold BLAS to so many threads until st_blas_release. */
+/* Hold BLAS to at most `threads` threads until st_blas_release. */
 static inline int st_blas_hold(int64_t threads) {
   st_blas_table *table = st_blas;
   if (!table || !table->threads || !table->set_threads) return 0;

@@ -19,12 +19,12 @@ static inline void st_put(void *array, int wide, int64_t place, int64_t value) {
     ((int32_t *)array)[place] = (int32_t)value;
 }
 
-/* Where one of so many shares begins; where the next one does it ends. */
+/* Where a share of `count` elements begins, of `shares` equal ones; it ends where the next one begins. */
 static inline int64_t st_share(int64_t count, int64_t share, int64_t shares) {
   return count / shares * share + (count % shares * share) / shares;
 }
 
-/* Into how many shares a loop is cut that may be cut anywhere: more than there are threads, so that one which loses its core holds up
+/* Into how many shares a loop is cut that may be cut anywhere. They are more than threads, so that a thread that loses its core holds up
    little. */
 static inline int64_t st_fine_shares(int32_t threads) { return threads > 1 ? 8 * (int64_t)threads : 1; }
 

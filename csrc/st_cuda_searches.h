@@ -33,7 +33,7 @@ template <class A> ST_DEVICE int64_t st_path_fibre(A pos, int64_t low, int64_t h
   }
   return low;
 }
-/* Where the search for a key begins in a table of so many slots. */
+/* Where the search for a key begins in a table, whose number of slots is a power of two. */
 ST_DEVICE int64_t st_hash_home(int64_t key, int64_t size) {
   const int bits = st_last_bit(size);
   return bits ? (int64_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - bits)) : 0;

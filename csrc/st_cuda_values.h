@@ -55,7 +55,7 @@ ST_OPERATOR(or, a || b)
 ST_OPERATOR(write, b)
 #undef ST_OPERATOR
 
-/* How many slots the table of so many keys has (csrc/st_hash.h). */
+/* How many slots the table of a number of keys has (csrc/st_hash.h). */
 ST_BOTH int64_t st_table_size(int64_t count) {
   int64_t size = count > 0;
   while (size < 2 * count) size *= 2;

@@ -35,7 +35,7 @@ ST_HASH_VACANT(int32_t, i32)
 ST_HASH_VACANT(int64_t, i64)
 #undef ST_HASH_VACANT
 
-/* How many slots a table of so many keys has: none, or the power of two from twice the count on. */
+/* How many slots a table of `count` keys has: none for no key, else the least power of two that is at least twice the count. */
 static inline int64_t st_table_size(int64_t count) {
   return count > 0 ? INT64_C(1) << (64 - __builtin_clzll((uint64_t)(2 * count - 1))) : 0;
 }

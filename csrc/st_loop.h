@@ -6,8 +6,8 @@
 #include "st_called.h"
 #include "st_team.h"
 
-/* Pieces of `chunk` iterations, the last one may be shorter; where `guided` is not 0, so many pieces at a time share half of what is
-   left, as long as they are larger than that (factoring; Hummel, Schonberg and Flynn 1992). */
+/* Pieces of `chunk` iterations, the last one may be shorter; where `guided` is not 0, that many pieces at a time share half of what is
+   left, as long as they are larger than a chunk (factoring; Hummel, Schonberg and Flynn 1992). */
 typedef struct {
   int64_t low, high, chunk, pieces, guided;
 } st_loop;
@@ -19,7 +19,7 @@ static inline st_loop st_chunks(int64_t low, int64_t high, int64_t chunk, int64_
   return (st_loop){low, high, size, st_ceiling(count, size), 0};
 }
 
-/* Equal pieces, several for each thread: what one that loses its core holds up is small. */
+/* Equal pieces, several for each thread, so that a thread that loses its core holds up little. */
 static inline st_loop st_even(int64_t low, int64_t high, int64_t threads) {
   enum { FOR_EACH = 8 };
   const int64_t count = high > low ? high - low : 1;
@@ -31,7 +31,7 @@ static inline st_loop st_even_shares(int64_t low, int64_t high, int64_t shares) 
   return st_chunks(low, high, st_ceiling(high > low ? high - low : 1, shares), shares);
 }
 
-/* How large the next pieces are where so many iterations are left. */
+/* How large the next pieces are where `left` iterations are left. */
 static inline int64_t st_guided_size(const st_loop *loop, int64_t left) { return left / (2 * loop->guided) + 1; }
 
 static inline st_loop st_guided(int64_t low, int64_t high, int64_t least, int64_t threads) {

@@ -238,7 +238,7 @@ static bool make_worker(int32_t number) {
   return made;
 }
 
-/* See that there are so many workers, as far as threads can be had and nobody else is making them. Returns how many there are. */
+/* See that there are `wanted` workers, as far as threads can be had and nobody else is making them. Returns how many there are. */
 static int32_t recruit(int32_t wanted) {
   const int32_t workers = __atomic_load_n(&team.workers, __ATOMIC_RELAXED);
   if (workers >= wanted || __atomic_exchange_n(&team.making, 1, __ATOMIC_ACQUIRE)) return workers;

@@ -73,7 +73,7 @@ def plan_parts(path: str | os.PathLike[str]) -> FilePlan | None:
 
 
 def read_part(plan: FilePlan, part: int, parts: int) -> FilePart:
-    """Return the entries of the lines that begin in one of so many equal ranges of a file's bytes.
+    """Return the entries of the lines that begin in one part of a file, of several with equally many bytes.
 
     Raises:
         DataError: a line is no entry; the message names it.

@@ -25,7 +25,7 @@ def distinct(draw: Draw, shape: tuple[int, ...], nnz: int, rng: np.random.Genera
     after a dozen rounds the rest is drawn uniformly.
 
     Args:
-        draw: returns so many tuples, by mode, with repetitions.
+        draw: returns as many tuples as it is told, by mode, with repetitions.
         shape: extents.
         nnz: how many.
         rng: what else is random is drawn from.

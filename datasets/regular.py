@@ -31,7 +31,7 @@ def stencil(grid: tuple[int, ...], points: int) -> tuple[Columns, NDArray[np.boo
         points: 3, 5, 7: the neighbours along the axes in 1, 2, 3 dimensions; 9, 27: those across corners too.
 
     Raises:
-        DataError: no stencil of so many points has the grid's dimension.
+        DataError: in the grid's dimension there is no stencil with that number of points.
     """
     dimension = len(grid)
     steps = [step for step in itertools.product((-1, 0, 1), repeat=dimension) if points == 3**dimension or sum(map(abs, step)) <= 1]

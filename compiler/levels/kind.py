@@ -113,11 +113,11 @@ class LevelKind(str):
     # Memory
 
     def types(self, width: Type) -> dict[str, Type]:
-        """Return the arrays and the types of their elements, where positions and coordinates have a width."""
+        """Return the names of the arrays and the types of their elements; ``width`` is the type of positions and coordinates."""
         raise NotImplementedError
 
     def positions(self, parts: Parts, parents: int, extent: int) -> int:
-        """Return how many positions a level has, below so many parents."""
+        """Return how many positions a level has below all its parents, of which there are ``parents``."""
         return len(parts["crd"])
 
     def size(self, parents: Size, extent: Size, stored: Size) -> Size:
@@ -131,7 +131,7 @@ class LevelKind(str):
         return stored
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
-        """Return (bytes, positions) that packing a level takes at least, for so many different coordinates below so many parents."""
+        """Return the least (bytes, positions) that packing a level takes for some number of parents and of children below all of them."""
         return self.plain.bytes(parents, children, extent)
 
     def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
@@ -174,11 +174,11 @@ class LevelKind(str):
     # Generated code
 
     def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
-        """Return a level of this kind as generated code asks it; ``terms`` gives what a subscript has beside the level's index."""
+        """Return a level of this kind as generated code sees it; ``subscript`` gives the compound subscript of the level's index."""
         return level
 
     def under(self, level: Level, parent: Value, present: Value | None) -> Level:
-        """Return a level as it is seen below a parent, which may not be ``present``: what is read once for it may be kept as ``origin``."""
+        """Return a level as it is seen below a parent, which may not be ``present``; ``Level.origin`` may keep what is read once for it."""
         return level
 
     def begin(self, level: Level, parent: Value) -> Value:
@@ -218,13 +218,13 @@ class LevelKind(str):
         return coordinate
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
-        """Return the parent, of so many, that a position stands below."""
+        """Return which of the ``parents`` parents a position stands below."""
         raise NotImplementedError
 
     # Generated code that writes results
 
     def room(self, level: Level, positions: Value) -> dict[str, Value]:
-        """Return how many elements, 0 at first, each array has for so many positions; for kinds that insert."""
+        """Return how many elements, 0 at first, each array has for a number of positions; for kinds that insert."""
         return {}
 
     def insert(self, level: Level, position: Value) -> list[Step]:

@@ -65,7 +65,7 @@ def reached(walk: Walk, parts: Parts) -> tuple[NDArray[Any], NDArray[Any], NDArr
 def pack_unordered(
     frontier: Frontier, column: Column, sizes: Callable[[NDArray[np.int64]], NDArray[np.int64]], hashed: bool
 ) -> tuple[LevelArrays, Frontier]:
-    """Pack below parents in any order; ``sizes`` gives the positions that so many children of each parent take."""
+    """Pack below parents in any order; ``sizes`` gives the positions that each parent takes for its number of children."""
     kernels = active()
     parent, first = frontier.positions(len(column.found)), column.first
     counts = kernels.count_children(first, column.last, parent, frontier.count)

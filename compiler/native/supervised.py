@@ -45,7 +45,7 @@ class Outcome:
 
 
 def run_program(command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None) -> Outcome:
-    """Run a program to its end, for so many seconds at most.
+    """Run a program to its end, for at most ``seconds``.
 
     Args:
         environment: variables that are added to this process's.

@@ -17,7 +17,7 @@ from ..warn import inform
 
 
 def threads_for(work: int) -> int:
-    """Return how many threads a pass over so many elements is worth: one for short ones."""
+    """Return how many threads a pass over a number of elements is worth: one for short passes."""
     return thread_count() if work >= 1 << 16 else 1
 
 

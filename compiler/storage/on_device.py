@@ -35,7 +35,7 @@ class DeviceArray:
     Attributes:
         pointer: where they begin.
         owner: keeps them alive.
-        read: copies so many bytes from a place of the device to an array of the host; None where the array came from elsewhere.
+        read: fills an array of the host from an address of the device; None where another library owns the memory.
     """
 
     pointer: int

@@ -92,7 +92,7 @@ class CudaLaunch:
         return self._moved(self.kernel.library.st_repeat(memory, _pointer(element), element.nbytes, array.nbytes), element.nbytes)
 
     def seconds(self, runs: int, flushed: int = 0) -> list[float]:
-        """Return what so many runs take on the device, by its own clock, operands and result being there.
+        """Return the seconds that each of some runs takes on the device, by its own clock; operands and result are there already.
 
         Args:
             flushed: bytes of other memory that are written before each run; twice the second-level cache leaves it cold.
@@ -158,7 +158,7 @@ class CudaKernel:
         return foreign_interface(DECLARATIONS).string(self.library.st_trouble()).decode("utf-8", "replace")
 
     def copy_seconds(self, count: int, runs: int) -> list[float]:
-        """Return what so many copies of so many bytes take from the device's memory to itself. Raises ``ResourceError``, ``BuildError``."""
+        """Return the seconds of each of some copies of ``count`` bytes inside the device's memory. Raises ``ResourceError``, ``BuildError``."""
         found = foreign_interface(DECLARATIONS).new("double[]", runs)
         status = self.library.st_copy_time(count, runs, found)
         if status == 1:
