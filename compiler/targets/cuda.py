@@ -158,7 +158,7 @@ class CudaKernel:
         return foreign_interface(DECLARATIONS).string(self.library.st_trouble()).decode("utf-8", "replace")
 
     def copy_seconds(self, count: int, runs: int) -> list[float]:
-        """Return the seconds of each of some copies of ``count`` bytes inside the device's memory. Raises ``ResourceError``, ``BuildError``."""
+        """Return the seconds of each of some copies of ``count`` bytes on the device. Raises ``ResourceError``, ``BuildError``."""
         found = foreign_interface(DECLARATIONS).new("double[]", runs)
         status = self.library.st_copy_time(count, runs, found)
         if status == 1:
