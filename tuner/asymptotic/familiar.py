@@ -14,7 +14,7 @@ from ...compiler.space.schedules import Schedules
 from ...compiler.space.space import Member
 
 MOST = 100
-"""Forests that are looked at."""
+"""Most forests that are looked at."""
 
 
 def familiar(schedules: Schedules) -> Iterator[Member]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from .material import Run
 
 LEAST_RUNS = 8
-"""Fewest trials of a kernel: fewer say nothing about its parameters."""
+"""Trials of a kernel below which nothing is said about its parameters."""
 
 
 def importance(campaigns: Iterable[Sequence[Run]]) -> dict[str, float]:

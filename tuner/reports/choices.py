@@ -31,10 +31,10 @@ from .states import States
 from .workloads import KernelCase, operands_of, problem_of
 
 KEPT_MEAN, KEPT_LEAST = 0.95, 0.85
-"""What choices in company are to keep of the speed of the quiet choice: by geometric mean, and each of them."""
+"""Wanted: the share of the quiet choice's speed that choices in company keep, by geometric mean, and that each of them keeps."""
 
 AGREE, AGREEING = 1.05, 0.9
-"""By how much two choices of the quiet machine may differ, and how many of the pairs are to differ by less."""
+"""Wanted: two choices of the quiet machine differ by less than this factor, in this share of all pairs."""
 
 _COMMAND = "python -m sparsetune.tuner.reports.choices"
 _THREADS = 2

@@ -29,7 +29,7 @@ from .publishing import publish, results_option
 
 THREADS = 2
 MEDIAN, LATE = 1.5, 3.0
-"""How many times as long as with one thread half of the calls with two may take at most, and 95 of 100."""
+"""How many times as long calls with two threads may take as those with one: the median, and what 95 of 100 stay below."""
 
 SIZES = {"0.1 ms": 1e-4, "1 ms": 1e-3, "20 ms": 20e-3}
 DISTURBANCES: Mapping[str, Disturbance] = {

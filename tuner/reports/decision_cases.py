@@ -150,7 +150,7 @@ def stages(first: Mapping[str, Sequence[str]] | None = None) -> dict[Item, int]:
 
 
 LAST_STAGE = len(DTYPES)
-"""Of the items that ``stages`` does not name."""
+"""The stage of items that ``stages`` does not name."""
 
 
 def items(found: Mapping[str, Sequence[str]] | None = None, first: Mapping[str, Sequence[str]] | None = None) -> list[Item]:

@@ -45,7 +45,7 @@ MORE_EVIDENCE = 2
 """A race is run again, once nothing else is left, when lookup knows so many times as many other inputs as it did then."""
 
 _SLICE = 600.0
-"""Seconds after which races take their turn with tuning again."""
+"""Seconds of a turn, in which items are tuned first and then raced."""
 
 _MOST_POINTS = 1e6
 

@@ -12,10 +12,10 @@ from .markdown import geometric_mean, table
 from .states import States
 
 LEAST_SPEED = 0.95
-"""Of the default's speed: what no static choice and no lookup may fall below."""
+"""The share of the default's speed below which no static choice and no lookup may fall."""
 
 LEAST_STATIC, LEAST_LOOKED_UP = 1 / 1.10, 0.90
-"""Of the tuned speed, by geometric mean: what the static choice and lookup are to reach on inputs that were never tuned."""
+"""Wanted: the shares of the tuned speed that the static choice and lookup reach on inputs that were never tuned, by geometric mean."""
 
 _DECIDED = (STATIC, LOOKED_UP, TUNED)
 

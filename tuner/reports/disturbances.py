@@ -18,7 +18,7 @@ from pathlib import Path
 from ...compiler.native.machine import allowed_cores
 
 Disturbance = Callable[[int], AbstractContextManager[None]]
-"""A disturbance of the process with a number, as long as the context is open."""
+"""Takes the id of a process, and disturbs that as long as the context is open."""
 
 _BUSY = """
 import os, sys

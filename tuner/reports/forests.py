@@ -56,20 +56,19 @@ TABLE_2 = {
 """The kernels of SparseAuto."""
 
 SAMPLE, SHALLOW, LISTED = 300, 6, 4
-"""Forests that are drawn and priced, those of least depth among the cheapest of these that run, and cheapest ones of all paths that run."""
+"""How many forests of least depth are drawn and priced, how many of the cheapest of these run, and how many of the cheapest of all run."""
 
 HOPELESS, QUICK = 4.0, 0.5
-"""What takes so many times as long as the fastest runs once; so many seconds, and it is asked again first."""
-
+"""Contestants beyond so many times the fastest are timed once and not raced; those below so many seconds are first timed again."""
 
 ENDLESS = 60.0
 """What is expected to take so many times as long as the cheapest does not run at all."""
 
 ALWAYS = ("chosen", "by sizes")
-"""What runs all the same."""
+"""Contestants that run, and are raced, however slow they are."""
 
 GROWING, LENGTHS = CASES[f"SpTTM-TTM-TTM, {THREE[1]}"], (16, 32, 64, 128)
-"""What runs with dense modes of several extents."""
+"""The case that runs with dense modes of several extents, and these extents."""
 
 
 def stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:

@@ -34,7 +34,7 @@ from .publishing import folder_option, output_option, publish
 RUNS = 20
 PYTHON = ".".join(map(str, sys.version_info[:2]))
 STOPPED, LOST = 4, 5
-"""How a part ends whose time is over, or whose process can do nothing more with the device."""
+"""Exit statuses of a part: its time is over; its process can do nothing more with the device."""
 MOST_FAILURES = 12
 """Processes that a part may lose before others have their turn."""
 GRACE = 20

@@ -16,9 +16,10 @@ INPUTS = (
     "cnr-2000.mtx.gz", "cage10.mtx.gz", "bcsstk16.mtx.gz", "email-Enron.mtx.gz", "delaunay_n15.mtx.gz", "sat14_atco_primal.mtx.gz",
     "luxembourg_osm.mtx.gz", "nell-995.tns.gz", "fb15k-237.tns.gz", "omniglot_small1.tns.gz",
 )  # fmt: skip
-"""A web graph, electrophoresis, a dam, mail, a triangulation, clauses of a formula, roads; knowledge twice, characters."""
+"""Matrices of a web graph, electrophoresis, a dam, mail, a triangulation, clauses of a formula and roads; tensors of two knowledge bases
+and of handwritten characters."""
 SYNTHETIC = ("random:rmat:scale=20:nnz=1.6e7", "random:banded:1000000:bandwidth=8", "random:uniform:200000x100000x50000:nnz=1e7")
-"""Larger ones, which are generated where they are measured."""
+"""Larger inputs, which are generated where they are measured."""
 
 WHEELS = ("cffi", "pycparser", "cuda-core", "cuda-bindings", "cuda-pathfinder")
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")

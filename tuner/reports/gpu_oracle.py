@@ -15,7 +15,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.storage.tensor import Tensor
 
 _ENTRIES = 1 << 20
-"""Of a sparse operand whose products are in memory at a time, where each has so many columns."""
+"""Entries of a sparse operand whose products are in memory at a time, where each has ``_COLUMNS`` columns; fewer where it has more."""
 _COLUMNS = 32
 
 

@@ -159,7 +159,7 @@ PARTS: Mapping[str, Part] = {
     "machine": part_machine, "right": part_right, "kernels": part_kernels, "edges": part_edges, "skew": part_skew, "far": part_far,
     "sanitizer": part_sanitizer,
 }  # fmt: skip
-"""In the order in which they are worth a device's time."""
+"""The parts by name, the most telling first."""
 
 MINUTES = {"machine": 1.0, "right": 2.0, "kernels": 4.0, "edges": 1.5, "skew": 4.0, "far": 2.0, "sanitizer": 2.0}
-"""After which a part makes room for the others at first."""
+"""Minutes after which a part makes room for the others in the first round."""

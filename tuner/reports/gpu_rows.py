@@ -42,10 +42,10 @@ class Row:
 
 
 FILE, BEGUN = "gpu.csv", "gpu.begun"
-"""The rows of all parts and devices; what is measured now, and for which time."""
+"""Files: the rows of all parts and devices; which row is begun, written once for each try."""
 
 TRIES = 2
-"""After which what never ended is a row that says so."""
+"""How often a row is tried that never ends; then it is written, and says so."""
 
 
 class DeviceLostError(Exception):

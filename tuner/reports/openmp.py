@@ -30,13 +30,13 @@ from .states import States
 
 THREADS, COLUMNS = 2, 16
 ROWS = (100, 300, 1000, 2000, 6000)
-"""Of the matrices: with one thread their products take 5 to 500 microseconds."""
+"""Rows of the matrices, whose products take 5 to 500 microseconds with one thread."""
 
 WANTED = 1.03
-"""How many times as long the team may take."""
+"""How many times as long as OpenMP's threads the team may take."""
 
 _PAUSE, _FIRST = 0.01, 30
-"""Before each block: seconds in which everybody falls asleep, and calls that are not timed."""
+"""Before each block: a pause in seconds, in which waiting threads fall asleep, and calls that are not timed."""
 
 _BLOCK = 2e-3
 """Seconds of a block, of 50 calls at least."""

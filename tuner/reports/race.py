@@ -19,7 +19,7 @@ SHORTEST = 2e-3
 """Seconds: shorter functions run several times a sample."""
 
 _SAMPLES = 2
-"""In each turn, of which the faster counts, as in the finals of a search: the first run finds the caches full of what others use."""
+"""Samples in each turn, of which the faster counts, as in the finals of a search: the first finds the caches full of what others use."""
 
 
 @frozen

@@ -28,10 +28,10 @@ from .publishing import publish, results_option
 
 TRIALS = 60
 CLOSE = {10: 1.20, TRIALS: 1.05}
-"""After how many trials a search is to be how close to the best of the table."""
+"""Wanted: after so many trials (key) a search has found a schedule within this factor (value) of the best of the table."""
 
 WANTED = 0.9
-"""The part of the tables in which that is to be so for the median search."""
+"""Wanted: the share of the tables in which the median search does that."""
 
 _COMMAND = "python -m sparsetune.tuner.reports.samplers"
 

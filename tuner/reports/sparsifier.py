@@ -25,7 +25,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.storage.tensor import Tensor
 
 VERSIONS = range(30, 16, -1)
-"""Of LLVM, whose sparsifier knows affine subscripts, the newest first."""
+"""Versions of LLVM whose sparsifier knows affine subscripts, the newest first."""
 
 _PROGRAMS = ("mlir-opt", "mlir-translate", "opt", "llc")
 _WIDTHS = "posWidth = 32, crdWidth = 32"

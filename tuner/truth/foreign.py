@@ -22,10 +22,10 @@ from .replay import TableSpace, ranked_schedules
 from .table import TablePoint, TruthTable
 
 STRATEGIES = ("random_sample", "genetic_algorithm", "simulated_annealing", "greedy_ils", "pso", "diff_evo", "hybrid_vndx", "bayes_opt")
-"""Those that are compared."""
+"""Strategies of Kernel Tuner that are compared."""
 
 PREFIX = "Kernel Tuner: "
-"""Before the names of its strategies, among ours."""
+"""Stands before the names of its strategies where ours are named too."""
 
 _KERNEL = "point"
 _NAMES = ("template", "numbers")
