@@ -23,8 +23,8 @@
 #define ST_BUILTIN(builtin) 0
 #endif
 
-/* Builtins of AVX-512. Processors of the Zen family gather a vector of 32 bytes faster one element at a time, and one of 64 bytes
-   by the instruction. */
+/* Builtins of AVX-512. Processors of the Zen family put a vector of 32 bytes together faster from single elements than by the gather
+   instruction; a vector of 64 bytes they gather faster by the instruction. */
 #ifdef __AVX512VL__
 #define ST_AVX512(builtin) ST_BUILTIN(builtin)
 #else

@@ -110,8 +110,8 @@ def checked_extents(assignment: Assignment, extents: Mapping[str, int] | None) -
 
 
 def constant_extents(assignment: Assignment, formats: Mapping[str, Format], extents: Mapping[str, int]) -> dict[str, int]:
-    """Return the extents worth compiling in, up to ``CONSTANT_BOUND``: those of dense tensors, and of the dense rows and blocks that
-    sparse tensors store below their last coordinates, unless others store coordinates along them or their number of rows."""
+    """Return the extents worth compiling in, up to ``CONSTANT_BOUND``: those of indices that stand, in every tensor, only at dense levels
+    below all levels with coordinates. They are modes of dense tensors, and dense rows and blocks of sparse ones."""
     stored = set()
     everything = [assignment.target, *(node for node in walk(assignment.value) if hasattr(node, "tensor"))]
     for access in everything:

@@ -17,7 +17,7 @@ from ..notation.printer import show
 from .nodes import PLAIN, Assign, Block, Forall, LoopTag, Program, Stmt, Where, Workspace, nest
 
 VISIT = 8
-"""What it takes to go to a node and to read what it stores, in products."""
+"""Cost of going to a node and reading what it stores, counted in products."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def default_order(accesses: Sequence[Access], formats: Mapping[str, Format], lef
 
 
 def suited(access: Access, form: Format, loops: Sequence[str]) -> Format:
-    """Return the format of the same kind whose levels follow a loop order; hashed and singleton levels become compressed."""
+    """Return a format like the given one whose levels follow a loop order; hashed and singleton levels become compressed."""
     return form.following([loops.index(subscript.index) for subscript in access.subscripts])
 
 

@@ -58,7 +58,7 @@ POINT = Point("point")
 
 
 class Part(LevelKind):
-    """An index of a subscript whose other indices are not all known: every coordinate is there, at the position of the parent."""
+    """An index of a subscript whose other indices are not all known yet. Every coordinate is there; its position is that of the parent."""
 
     letters = "v"
     full = True
@@ -80,11 +80,11 @@ PART = Part("part")
 
 
 class Resolving(LevelKind):
-    """The index that resolves a subscript, in which it has a coefficient, above a level of kind ``inner``.
+    """The last index of a subscript to be known, which resolves it: what the level stores is of kind ``inner``.
 
     Attributes:
         inner: how the coordinates are stored.
-        coefficient: of the index.
+        coefficient: of the index in the subscript.
         wraps: whether coordinates are taken modulo the extent.
         inside: whether no values of the indices lead out of the range of what is stored.
         covers: whether every stored coordinate is at some value of the index, whatever the others are.

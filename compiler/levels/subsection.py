@@ -16,7 +16,7 @@ from .offset import OffsetLevel, modulo, passed
 
 
 class Subsection(LevelKind):
-    """An index of a subscript that others are still missing from, above sorted coordinates.
+    """An index of a subscript of which others are not known yet, above sorted coordinates.
 
     The coordinates are those at which the others find something stored: the offsets of the non-empty subsections (section 3.1). Looking
     one up passes, for the levels below find nothing where it is empty.

@@ -61,8 +61,8 @@ class Machine:
     def gathers(self) -> int | None:
         """From how many iterations on a sum of gathered elements is faster in vectors than one by one; None: never.
 
-        Always where there are instructions for it. Where elements are read one by one all the same, additions that run side by side
-        repay putting vectors together from some vectors on.
+        0 where there are instructions for it. Where elements are read one by one all the same, sums of several vectors are long enough:
+        additions that run side by side then repay putting vectors together.
         """
         if self.gather_bytes == 64:
             return 0
@@ -70,7 +70,8 @@ class Machine:
 
     @property
     def gather_bytes(self) -> int:
-        """How wide vectors are at most in loops that gather: AMD's instructions that gather 64 bytes are slower than single loads."""
+        """How wide vectors are at most in loops that gather. On AMD, 32 bytes put together from single loads are faster than an instruction
+        that gathers 64."""
         return 32 if self.model.startswith("AMD") and self.vector_bytes == 64 else self.vector_bytes
 
     @property

@@ -45,7 +45,7 @@ def join(program: Program, directive: d.Join | d.Recompute, context: Context) ->
 
 
 def _common(first: Address, second: Address) -> Address:
-    """Return the address at which two others part."""
+    """Return the longest address with which two others begin."""
     length = next((place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
     return first[:length]
 

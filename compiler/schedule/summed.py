@@ -43,7 +43,7 @@ def _added(parts: list[Expr]) -> Expr:
 
 
 def _assigned(statement: Stmt, loops: tuple[str, ...], shared: tuple[str, ...] = ()) -> Iterator[tuple[Assign, tuple[str, ...]]]:
-    """Yield the assignments in the order in which they run, with the loops around the place where what they write comes to life."""
+    """Yield the assignments in the order in which they run, each with the loops around the where that owns its target; none for results."""
     match statement:
         case Assign():
             yield statement, shared

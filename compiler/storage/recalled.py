@@ -20,14 +20,15 @@ from .tensor import Tensor
 
 MOST = 16  # matrices whose patterns are kept
 _SHORT = 1 << 16  # bytes
-MOST_STORED = 1 << 22  # entries; what larger ones take is no matter beside their computation
+MOST_STORED = 1 << 22  # entries; for larger matrices the checks cost little beside the computation
 
 _known: OrderedDict[int, tuple[weakref.ref[Any], Tensor]] = OrderedDict()
-_held = threading.RLock()  # of which a matrix may die in the thread that has it
+_held = threading.RLock()  # reentrant: a matrix may be collected, and forgotten, in the thread that holds the lock
 
 
 def recalled(data: Any) -> Any:
-    """Return a CSR or CSC matrix of SciPy as a tensor, with the level arrays it had before if it has them still; others as they are."""
+    """Return a CSR or CSC matrix of SciPy as a tensor, with the level arrays of an earlier call if its index arrays are still equal;
+    other data as they are."""
     if not type(data).__module__.startswith("scipy.sparse") or attribute(data, "format") not in ("csr", "csc"):
         return data
     try:
