@@ -55,11 +55,15 @@ class Complement:
 
 @frozen
 class Intersection:
+    """The coordinates that all parts have, as in a product."""
+
     parts: tuple[Domain, ...]
 
 
 @frozen
 class Union:
+    """The coordinates that some part has, as in a sum."""
+
     parts: tuple[Domain, ...]
 
 

@@ -63,6 +63,8 @@ PLAIN = LoopTag()
 
 @frozen
 class Stmt:
+    """A statement; passes walk over its children, and rebuild it over others."""
+
     @property
     def children(self) -> tuple[Stmt, ...]:
         return ()
@@ -105,6 +107,8 @@ class Assign(Stmt):
 
 @frozen
 class Forall(Stmt):
+    """``body`` for every value of an index, in order unless the tag says otherwise."""
+
     index: str
     body: Stmt
     tag: LoopTag = PLAIN

@@ -90,8 +90,8 @@ class Literal(Expr):
 class Access(Expr):
     """A tensor read or written at subscripts: ``B(i, 2*j + 1)``.
 
-    ``protocols`` is empty in index notation; in scheduled concrete notation it may name one protocol per mode:
-    "step" or "locate" for reads, "append" or "insert" for writes. ``stored`` is the format of a copy that
+    ``protocols`` is empty in index notation; in scheduled concrete notation it may name one protocol per mode, in the order
+    in which levels store them: "step" or "locate" for reads, "append" or "insert" for writes. ``stored`` is the format of a copy that
     is made for this read alone; None: it reads what all other reads do, the operand as it is or as it was converted.
     """
 
@@ -121,6 +121,8 @@ class Access(Expr):
 
 @frozen
 class Neg(Expr):
+    """``-operand``; a difference is a sum with one of these."""
+
     operand: Expr
 
     @property
@@ -161,6 +163,8 @@ class Mul(Expr):
 
 @frozen
 class Div(Expr):
+    """A quotient, with the meaning that IEEE arithmetic gives it."""
+
     numerator: Expr
     denominator: Expr
 

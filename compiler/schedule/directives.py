@@ -164,6 +164,8 @@ class Bound(Directive):
 
 @frozen
 class Unroll(Directive):
+    """Do ``factor`` iterations of a loop in one step; of a loop in vectors, ``factor`` vectors."""
+
     keyword = "unroll"
     parameters = (Parameter("index", "index"), Parameter("factor", "integer"))
     index: str
@@ -172,8 +174,8 @@ class Unroll(Directive):
 
 @frozen
 class Prefetch(Directive):
-    """Ask for what an operand needs ``distance`` iterations ahead: the row that a coordinate chooses, or the entries gone through, which
-    from 1024 on come to the second level of cache alone."""
+    """Ask for what an operand needs ``distance`` iterations ahead: the row that a coordinate chooses, or the entries that the loop goes
+    through. From a distance of 1024 on, entries come to the second level of cache alone."""
 
     keyword = "prefetch"
     parameters = (Parameter("index", "index"), Parameter("access", "access"), Parameter("distance", "integer"))

@@ -116,11 +116,13 @@ def _check_bound(directive: d.Bound, low: int, high: int | None) -> None:
 
 
 def unroll(program: Program, directive: d.Unroll, context: Context) -> Program:
+    """Tag a loop with the number of iterations, or vectors, of one step."""
     check_positive(directive.factor, "the factor", MOST_COPIES)
     return _tagged(program, directive.index, directive.path, unroll=directive.factor)
 
 
 def merge(program: Program, directive: d.Merge, context: Context) -> Program:
+    """Tag a loop with the way in which sparse operands meet in it."""
     return _tagged(program, directive.index, directive.path, merge=directive.strategy)
 
 

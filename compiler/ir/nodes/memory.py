@@ -30,6 +30,8 @@ class Allocate(Step):
 
 @frozen
 class Free(Step):
+    """Release a heap array; it must not be used afterwards."""
+
     array: str
 
 

@@ -12,11 +12,15 @@ from .values import Var
 
 @frozen
 class Steps(Step):
+    """Statements one after another."""
+
     statements: tuple[Step, ...]
 
 
 @frozen
 class Comment(Step):
+    """A comment in the generated code."""
+
     text: str
 
 
@@ -76,6 +80,8 @@ class Store(Step):
 
 @frozen
 class If(Step):
+    """Runs ``then`` where the condition holds, else ``otherwise`` if there is one."""
+
     condition: Value
     then: Step
     otherwise: Step | None = None
@@ -83,7 +89,10 @@ class If(Step):
 
 @frozen
 class While(Step):
-    """``origin`` says in the words of the expression what the loop visits; it is printed beside it and means nothing."""
+    """Repeats the body while the condition holds.
+
+    ``origin`` says in the words of the expression what the loop visits; it is printed beside the loop, and has no effect.
+    """
 
     condition: Value
     body: Step

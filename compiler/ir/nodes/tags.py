@@ -55,6 +55,8 @@ class Simd:
 
 @frozen
 class Unroll:
+    """The C compiler is told to unroll the loop by a factor."""
+
     factor: int
 
 

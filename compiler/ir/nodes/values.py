@@ -9,6 +9,8 @@ from .types import Type
 
 @frozen
 class Var(Value):
+    """A scalar variable, or a vector of scalars in registers."""
+
     name: str
     type: Type
 
@@ -58,6 +60,8 @@ class Load(Value):
 
 @frozen
 class Select(Value):
+    """``then`` where the condition holds, else ``otherwise``."""
+
     condition: Value
     then: Value
     otherwise: Value
@@ -66,6 +70,8 @@ class Select(Value):
 
 @frozen
 class Cast(Value):
+    """The operand converted to the type of the node, as C converts it."""
+
     operand: Value
     type: Type
 
