@@ -1,4 +1,4 @@
-"""What expressions become where operands have their fill value: annihilation and identities of the operators.
+"""Simplification of expressions whose operands have their fill value: annihilation and identities of the operators.
 
 The abstract interpretation asks which statements remain when a stepped operand has no entry. The answer comes from the
 operators and fill values, not from the letters + and * (Ahrens et al., section 5.5; DESIGN 4.5).

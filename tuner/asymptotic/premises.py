@@ -28,7 +28,7 @@ class Rule:
 
 @frozen
 class Premises:
-    """What is taken for granted.
+    """Sunk costs and assumptions of a comparison.
 
     Attributes:
         sunk: queries that cost nothing extra.

@@ -69,7 +69,7 @@ CASES: Mapping[str, Case] = {
 
 @frozen
 class Choice(Taken):
-    """What one campaign chose.
+    """The choice of one campaign, and its times.
 
     Attributes:
         company: the share of the time that other processes kept the cores busy.

@@ -120,7 +120,7 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 
 def _calls(kernel: str, size: float, seconds: float) -> None:
-    """What the process does that is disturbed: find an input of the right size, wait for company, and call in turns."""
+    """Run as the disturbed process: find an input of the right size, wait for company, and call in turns."""
     rows = _ROWS
     for _ in range(3):
         call = _bound(kernel, rows, 1)

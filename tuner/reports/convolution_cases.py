@@ -1,4 +1,4 @@
-"""What the report on sparse convolutions runs: contests on the same data, made as they are asked for.
+"""The contests of the report on sparse convolutions: each on the same data, made as it is asked for.
 
 After Liu et al., "Compiler support for sparse tensor convolutions", Figures 15, 16, 17 and 20, and beside SciPy and torch.
 """
@@ -88,7 +88,7 @@ RESNET50 = (
 
 @frozen
 class Contest:
-    """What is measured together: functions by name, and what some of them visit."""
+    """Functions that are timed together, by name, and the positions that some of them visit."""
 
     case: str
     sparsity: float
@@ -257,7 +257,7 @@ def _layer_data(layer: Layer, sparsity: float) -> tuple[NDArray[np.float64], NDA
 
 
 def _sparsifier(what: Layer | int, sparsity: float) -> Contest | None:
-    """What is chosen for a layer, or for so many modes, where nothing was tuned, beside what MLIR makes of the same operands."""
+    """The untuned choice for a layer, or for so many modes, beside what MLIR's sparsifier makes of the same operands."""
     if programs() is None:
         return None
     if isinstance(what, Layer):

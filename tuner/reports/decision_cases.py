@@ -1,4 +1,4 @@
-"""What decisions are published for: kernels, inputs, types and threads, what matters most first; any beginning is a sample of the whole."""
+"""The items that decisions are published for, the most important first: kernel, input, type, threads. Any beginning samples the whole."""
 
 from __future__ import annotations
 

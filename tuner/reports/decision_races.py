@@ -1,4 +1,4 @@
-"""What is decided for a kernel on an input in four ways, raced in one process beside the libraries that have the kernel.
+"""Races of the schedules that four ways to decide give for a kernel on an input, beside the libraries that have the kernel.
 
 *default* is the schedule of the empty text, *static* what the model chooses where nothing was ever measured, *looked up* what lookup finds
 when all that was measured on this input is left out, *tuned* what a campaign on this input decided.

@@ -52,7 +52,7 @@ _MOST_POINTS = 1e6
 
 @dataclass
 class Run:
-    """What is measured, and what there is so far.
+    """One run of the report: its items, and the rows and schedules that there are so far.
 
     Attributes:
         store: the database that tuning writes and lookup reads.

@@ -1,4 +1,4 @@
-"""What default schedules are raced against: the operations that SciPy and PyData/sparse have too, prepared on one matrix."""
+"""The races of default schedules: operations that SciPy and PyData/sparse have too, prepared on one matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may disturb a process, done to it on purpose: other processes on its cores, a quota of a control group, being stopped."""
+"""Disturbances of a process, made on purpose: other processes on its cores, a quota of a control group, being stopped."""
 
 from __future__ import annotations
 

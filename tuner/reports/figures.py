@@ -30,7 +30,7 @@ BANDWIDTH_INPUTS = ("sten100",)
 
 @frozen
 class Plan:
-    """What is asked for: where files lie, which kernels and inputs, how long."""
+    """The options of a run: where files lie, which kernels and inputs, how long."""
 
     folder: Path
     kernels: tuple[str, ...]

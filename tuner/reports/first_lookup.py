@@ -1,4 +1,4 @@
-"""What the first lookup of a process takes: ``python -m sparsetune.tuner.reports.first_lookup`` writes ``first_lookup.md``.
+"""The time of the first lookup of a process: ``python -m sparsetune.tuner.reports.first_lookup`` writes ``first_lookup.md``.
 
 Each lookup runs in a process of its own that has imported NumPy, SciPy and the package, and made its operands. Processor time counts, the
 least of all rounds; beside it the modules that are imported and the functions that are called, which are the same in every run.

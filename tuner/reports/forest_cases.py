@@ -1,4 +1,4 @@
-"""What the report on loop nest forests runs: the kernels of the papers, their inputs, nests by hand, and NumPy with SciPy beside them."""
+"""The cases of the report on loop nest forests: kernels of the papers, their inputs, nests by hand, and NumPy with SciPy beside them."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ from .forest_cases import FOUR, THREE, TWO, Case
 from .race import Pace, race
 
 THREADED = (f"MTTKRP3 mode 1, {THREE[1]}", f"TTMc3 mode 1, {THREE[1]}", f"SDDMM-SpMM-GEMM, {TWO[1]}", f"SpMMH-GEMM, {TWO[1]}")
-"""What runs on one thread and on two, also as asymptotic costs alone choose it."""
+"""Cases that run on one thread and on two, with the choice by asymptotic costs alone besides."""
 
 SHARED = (f"MTTKRP3 mode 1, {THREE[0]}", f"MTTKRP4, {FOUR[0]}", f"TTMc3 mode 1, {THREE[0]}")
-"""What runs with all loops shared that can be, and with the outermost one only."""
+"""Cases that run with all loops shared that can be, and with the outermost one only."""
 
 BUFFERED = Case(
     "TTMc3",
@@ -44,7 +44,7 @@ BUFFERED = Case(
 
 @frozen
 class Left:
-    """What pruning leaves.
+    """The schedules that pruning leaves without one of its stages.
 
     Attributes:
         who: which stage was left out.

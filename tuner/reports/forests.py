@@ -62,7 +62,7 @@ HOPELESS, QUICK = 4.0, 0.5
 """Contestants beyond so many times the fastest are timed once and not raced; those below so many seconds are first timed again."""
 
 ENDLESS = 60.0
-"""What is expected to take so many times as long as the cheapest does not run at all."""
+"""Contestants that are expected to take so many times as long as the cheapest do not run at all."""
 
 ALWAYS = ("chosen", "by sizes")
 """Contestants that run, and are raced, however slow they are."""

@@ -1,4 +1,4 @@
-"""What is taken along to a machine that has a GPU, its driver and Python, and no network: all that ``tuner.reports.gpu`` needs there."""
+"""The bundle for a machine that has a GPU, its driver and Python, but no network: all that ``tuner.reports.gpu`` needs there."""
 
 from __future__ import annotations
 

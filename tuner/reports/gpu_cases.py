@@ -1,4 +1,4 @@
-"""What is run on a GPU: kernels, the schedules that compete for each, and operands."""
+"""The cases of the report on GPUs: kernels, the schedules that compete for each, and operands."""
 
 from __future__ import annotations
 

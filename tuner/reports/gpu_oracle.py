@@ -1,4 +1,4 @@
-"""What kernels of ``gpu_cases`` compute, by NumPy and SciPy alone: neither our compiler nor one of C is needed."""
+"""Results of the kernels of ``gpu_cases`` by NumPy and SciPy alone: neither our compiler nor one of C is needed."""
 
 from __future__ import annotations
 

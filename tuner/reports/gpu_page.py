@@ -31,7 +31,7 @@ _COMPARED = (
     (UNROLLED, PLAIN, "1.36 in section 7.3"),
     ("warp per row", "row to a thread", "6.9 in section 7.3"),
 )  # fmt: skip
-"""What is compared with what on entries at random, and what the paper has."""
+"""Pairs of mappings that are compared on entries at random, with the paper's ratio."""
 _APART = ("copy", "library", "state")
 """Rows that are about the machine."""
 

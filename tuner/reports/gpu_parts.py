@@ -29,7 +29,7 @@ SKEWS = (0.0, 1.0, 0.5, 0.25, 0.75)
 SKEWED = (UNROLLED, "warp per row", "merge path", "row to a thread", "2048 nonzeros to a block, 8 to a thread")
 """The mappings that Figure 33 is about, and two that they are compared with."""
 RANDOM = (UNROLLED, PLAIN, "warp per row", "row to a thread")
-"""What section 7.3 compares on four million entries at random."""
+"""The mappings that section 7.3 compares on four million entries at random."""
 WIDEST = 2 * 10**8
 """Elements of a dense result beyond which matrices with empty rows have fewer rows."""
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -37,7 +37,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck")
 
 @frozen
 class Asked:
-    """What a part is run with.
+    """The options of a part.
 
     Attributes:
         inputs: files or names of part kernels.
@@ -55,7 +55,7 @@ class Asked:
 
 
 def part_machine(device: Device, rows: Rows, asked: Asked) -> None:
-    """What the machine has, and its copy bandwidth."""
+    """Describe the machine, and measure its copy bandwidth."""
     click.echo(f"device: {device.name}; compiler: {device.compiler}; libraries: {', '.join(installed()) or 'none'}")
     copied = min(COPIED, int(COPIED * asked.size))
     rows.add("memory", copied, "copy", "device", "to itself", lambda: (device.rivals().copy_seconds(copied, asked.runs), 2 * copied, "yes"))

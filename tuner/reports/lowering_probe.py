@@ -1,4 +1,5 @@
-"""What one version of sparsetune takes to compile to C, told as JSON: ``python -P lowering_probe.py`` with its folder first on the path.
+"""Prints as JSON how long one version of sparsetune takes to compile to C: ``python -P lowering_probe.py`` with its folder first on
+the path.
 
 Nothing is asked of the version but its public interface. The request, JSON on standard input, has an expression, formats, and schedules;
 the reply has processor time: of the import, until a first kernel has its C, from text on, and for each schedule, applied, checked and

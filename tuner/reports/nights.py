@@ -114,7 +114,7 @@ _ITEMS = {"packing": ("pack csr", "pack csf"), "Python path of a bound call": ("
 
 @frozen
 class Night(Taken):
-    """What one run of the command said.
+    """The answer of one run of the command.
 
     Attributes:
         planted: of ``PLANTED``, or "nothing".

@@ -22,7 +22,7 @@ HAND = "hand-written C"
 
 @frozen
 class Material:
-    """What the page is made of.
+    """The rows of which the page is made.
 
     Attributes:
         races: all rows.

@@ -1,4 +1,4 @@
-"""What each rule on schedule templates costs: the fastest template that the default rules leave, against the fastest without one rule.
+"""The cost of each rule on schedule templates: the fastest template that the default rules leave, against the fastest without one rule.
 
 Of what a rule keeps or removes a seeded sample is measured, first the simplest templates that are kept, then round by round, with
 split sizes from a short list; then more of the partitions that did best, and what the default rules leave that is like the best of
@@ -50,7 +50,7 @@ _BROAD = 0.6
 
 @frozen
 class RuleLoss:
-    """What one rule costs on one input.
+    """The cost of one rule on one input.
 
     Attributes:
         switched: "off" where the rule is left out, "as in the paper" where the paper's takes the place of ours.

@@ -41,7 +41,7 @@ but their numbers in the order of the static ranking,"""
 
 @frozen
 class Curves:
-    """What one sampler did in one table: the best time so far over the best of the table, by seed and trial."""
+    """The searches of one sampler in one table: the best time so far over the best of the table, by seed and trial."""
 
     sampler: str
     table: str

@@ -27,7 +27,7 @@ PARTS = ("rules", "skew", "spmspv", "hand", "page")
 
 @frozen
 class Plan:
-    """What is asked for: where files lie, how long, and whether what is there already is measured again."""
+    """The options of a run: where files lie, how long it takes, and whether rows that are there are measured again."""
 
     folder: Path
     seconds: float

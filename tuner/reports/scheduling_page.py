@@ -34,7 +34,7 @@ from .workloads import KERNELS
 
 COMMAND = "python -m sparsetune.tuner.reports.scheduling"
 MOST_LOSS = 0.05
-"""What the default rules may cost."""
+"""The share of the speed that the default rules may cost."""
 
 
 @frozen
@@ -53,7 +53,7 @@ class Outside:
 
 @frozen
 class Figures:
-    """What the page is made of."""
+    """The rows of which the page is made."""
 
     races: Races
     losses: Sequence[RuleLoss]

@@ -1,4 +1,4 @@
-"""What the published figures are measured on: kernels as people write them, and inputs by short names.
+"""The kernels and inputs of the published figures: kernels as people write them, inputs by short names.
 
 The synthetic inputs are those of the comparison in the literature's style: uniform, power law, stencils, Zipf tensors, 3 to 26
 million nonzeros, always the same for the same name. Real ones come from the data folder; where a file is missing they are left out.
