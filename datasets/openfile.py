@@ -21,8 +21,8 @@ _KINDS = (
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file to read its bytes.
 
-    What is no regular file may never end, or never begin: it is refused, and it is what was opened that is looked at, since the
-    name may mean another file a moment later.
+    Only regular files are taken, since reading others may never end, or never begin. The file is checked once it is open, as its name may
+    mean another file a moment later.
 
     Raises:
         DataError: it is missing, cannot be read, or is no regular file.

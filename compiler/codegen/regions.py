@@ -1,4 +1,4 @@
-"""Parallel regions: what a parallel loop, which becomes a function of its own, has from the kernel around it."""
+"""Parallel regions: what a parallel loop takes from the kernel around it when it becomes a function of its own."""
 
 from __future__ import annotations
 

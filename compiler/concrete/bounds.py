@@ -1,4 +1,4 @@
-"""What ``bound`` says of ranges, held against what is known: when a schedule is applied, and when operands are bound."""
+"""Checks what ``bound`` says of ranges against what is known of them: when a schedule is applied, and when operands are bound."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Writing:
 
 @frozen
 class Ranges:
-    """How the extents follow of the indices that stand in compound subscripts.
+    """How the extents of indices in compound subscripts follow from those that are known.
 
     Attributes:
         inferred: (index, the readings that it must stay inside), in an order in which they follow from one another.
@@ -57,7 +57,7 @@ class Ranges:
 
     @property
     def inside(self) -> frozenset[Reading]:
-        """The readings that lead out of no operand, as the range of one of their indices was chosen so."""
+        """The readings that never leave their operand, since the range of one of their indices was chosen so."""
         return frozenset((*self.fixed, *(reading for _, readings in self.inferred for reading in readings)))
 
     def complete(self, extents: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
@@ -102,7 +102,7 @@ class Ranges:
 
 
 def ranges_of(assignment: Assignment, determined: Collection[str], writings: tuple[Writing, ...] = ()) -> Ranges:
-    """Return how the extents of an assignment's indices follow.
+    """Return how the extents of an assignment's indices follow from those that are known.
 
     Args:
         assignment: as it was written.

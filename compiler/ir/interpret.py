@@ -2,7 +2,7 @@
 
 Parallel loops run serially in one thread, with what is private to it. Every access is checked; memory that is read
 before it was written, used after it was freed, or neither freed nor published, is an error, and so is memory that two iterations of
-a parallel loop use of which one writes it, unless both update it atomically: such a race need not show when threads run.
+a parallel loop use, if one of them writes it, unless both update it atomically: such a race need not show when threads run.
 """
 
 from __future__ import annotations

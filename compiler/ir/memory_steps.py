@@ -18,7 +18,7 @@ Execute = Callable[[Frame], None]
 
 
 class MemorySteps:
-    """Arrays by name, of those the ones on the heap that are held, and what was published.
+    """Arrays by name; which of them are heap arrays that are still held; and what was published.
 
     Args:
         turn: tells which iteration of a parallel loop touches memory; None: races are ignored.

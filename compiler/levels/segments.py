@@ -1,4 +1,4 @@
-"""What the kinds have in common whose levels have an array ``pos``: the segment of positions of each parent."""
+"""Kinds whose levels have an array ``pos``, which delimits the segment of positions of each parent: what they have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels run on beside the processor: whether this machine has it, and how devices that are not here are named."""
+"""Devices that kernels run on beside the processor: whether this machine has one, and how those of other machines are named."""
 
 from __future__ import annotations
 

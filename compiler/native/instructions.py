@@ -1,4 +1,4 @@
-"""Whether this processor runs what flags let a compiler write: an instruction that it lacks ends the whole process."""
+"""Checks that this processor has the instructions that flags let a compiler use: one that it lacks would end the whole process."""
 
 from __future__ import annotations
 

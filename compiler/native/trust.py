@@ -14,9 +14,9 @@ _MOST_LINKS = 40
 def flaw(folder: Path) -> str | None:
     """Return why others could put files into a folder, or None where they cannot.
 
-    Checked is every folder and symbolic link on the way to it that exists: it belongs to this user or to the system, and others may
-    not write it, unless it has the sticky bit, which lets nobody move what is another's. The folder itself belongs to the user and
-    has no such excuse.
+    Every folder and symbolic link on the way to it that exists is checked: it must belong to this user or to the system, and others must
+    not be able to write it, unless it has the sticky bit, which lets nobody move what is another's. The folder itself must belong to the
+    user, and the sticky bit does not excuse it.
 
     Raises:
         OSError: the way cannot be followed.

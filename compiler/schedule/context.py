@@ -51,7 +51,7 @@ class Context:
         return self if conversions == self.conversions else replace(self, conversions=conversions)
 
     def seen_in_order(self, program: Program) -> Program:
-        """Return a program that reads views in the order of its loops, as far as what is stored stays as it is."""
+        """Return a program that reads views in the order of its loops, where that does not change how their operands are stored."""
         graph, found = graph_of(program.relations), program.conversions
         for loops_around, assign in assignments_in_loops(program.statement):
             known = graph.known_after(loops_around)

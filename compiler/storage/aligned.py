@@ -20,7 +20,7 @@ INDEX_LIMIT = 2**31 - 1
 
 
 FEWER_LEVELS = "name a sparse format: output_format='csr' or 'dcsr' for a result, 'dcsr' or 'coo' for an operand"
-"""What to do about a tensor that is too large as it is to be stored."""
+"""What messages advise where a tensor is too large for its format."""
 
 
 def index_dtype(largest: int) -> np.dtype[Any]:

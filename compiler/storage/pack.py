@@ -21,7 +21,7 @@ from .tensor import Tensor
 def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
     """Pack entries into a format, in time linear in entries plus stored positions.
 
-    Duplicates are summed; explicit zeros are kept; values that fit as they are become the tensor's, and so do sealed coordinates.
+    Duplicates are summed; explicit zeros are kept; values in the right order become the tensor's own, and so do sealed coordinates.
 
     Raises:
         FormatError: a level cannot hold its coordinates, such as a singleton several below one parent; or dense levels have

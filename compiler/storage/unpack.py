@@ -52,7 +52,7 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
 
 
 def _unpack_dense(tensor: Tensor) -> Entries:
-    """Return what differs from the fill value, without the coordinates of what does not."""
+    """Return the values that differ from the fill value; no coordinates are made for the others."""
     stored = tensor.values.reshape([level_extent(tensor, level) for level in range(tensor.order)])
     present = np.nonzero(~equals_fill(stored, tensor.fill_value))
     by_mode = tuple(present[tensor.format.level_of(mode)] for mode in range(tensor.order))

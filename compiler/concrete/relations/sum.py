@@ -19,7 +19,7 @@ class Unresolved(Generic[Value]):
     """What is left of a sum where some of its indices have values (Definition 4.1, and section 3.1 for what follows from it).
 
     Attributes:
-        arithmetic: of the values.
+        arithmetic: computes with the values.
         base: what the constant and the indices that are known add up to.
         terms: (how many values it has from 0 on, coefficient) of each index that is not known.
     """
@@ -29,13 +29,13 @@ class Unresolved(Generic[Value]):
     terms: tuple[tuple[Value, int], ...] = ()
 
     def reduced(self, value: Value, factor: int) -> Unresolved[Value]:
-        """Return what is left where one more index, of a coefficient, has a value."""
+        """Return what is left once one more index, whose coefficient is ``factor``, has a value."""
         arith = self.arithmetic
         moved = arith.mul(arith.constant(abs(factor)), value)
         return Unresolved(arith, arith.sub(self.base, moved) if factor < 0 else arith.add(moved, self.base), self.terms)
 
     def at(self, value: Value, factor: int, coordinate: Value) -> Unresolved[Value]:
-        """Return what is left where the coordinate is another one at a value of the last index: within one turn of what wraps."""
+        """Return what is left with the base at which a value of the last index means a coordinate: for one turn of what wraps."""
         arith = self.arithmetic
         return Unresolved(arith, arith.sub(coordinate, arith.mul(arith.constant(factor), value)), self.terms)
 
@@ -64,14 +64,14 @@ class Unresolved(Generic[Value]):
         return self.arithmetic.sub(self._reach(1), self._reach(-1))
 
     def resolved(self, coordinate: Value, factor: int) -> Value:
-        """Return the value of the last index, of a coefficient, at a coordinate; rounded where no value is there."""
+        """Return the value of the last index, whose coefficient is ``factor``, at a coordinate; rounded down where no value means it."""
         arith = self.arithmetic
         if factor < 0:
             return arith.floordiv(arith.sub(self.base, coordinate), arith.constant(-factor))
         return arith.floordiv(arith.sub(coordinate, self.base), arith.constant(factor))
 
     def first(self, coordinate: Value, factor: int) -> Value:
-        """Return the first value of an index of a positive coefficient at which the others reach a coordinate (section 5.2)."""
+        """Return the first value of an index, with a positive coefficient, at which the others reach a coordinate (section 5.2)."""
         return self.arithmetic.ceildiv(self.arithmetic.sub(coordinate, self.most), self.arithmetic.constant(factor))
 
     def kept(self, keep: Callable[[str, Value], Value], name: str) -> Unresolved[Value]:
