@@ -151,7 +151,7 @@ class TypedKernel:
     def _bound(self, operands: Mapping[str, Operand]) -> type[BoundKernel]:
         if all(type(operand.values) is not DeviceArray for operand in operands.values()):
             return BoundKernel
-        from .device_kernel import DeviceBoundKernel  # with the target that it is for
+        from .device_kernel import DeviceBoundKernel  # which imports the target that it is for
 
         return DeviceBoundKernel
 

@@ -169,7 +169,7 @@ def _check_order(spec: OperandSpec, order: int) -> None:
 def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:
     """Refuse a fill value that the kernel would silently take for another one.
 
-    Zero is also what data have that know of no fill value; what they do not store is then skipped, as everywhere.
+    A fill value of 0 is let pass. Data that know of no fill value have it too, and what they do not store is skipped, as everywhere.
     """
     if data.fill_value != 0 and data.fill_value != fill_value and not data.format.is_dense:
         raise DataError(

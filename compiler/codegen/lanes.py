@@ -118,8 +118,8 @@ def _summed(function: str) -> Type:
 
 
 def _sums_definition(function: str, kind: Type) -> list[str]:
-    """Return the function that gives the sum of the lanes of each of some vectors: halves are added, then neighbours, each time those of
-    two vectors at once."""
+    """Return the function that sums the lanes of several vectors, one sum in each lane of its value. Halves are added, then neighbours,
+    of two vectors at once."""
     given, count = _summed(function), kind.lanes
     names, steps, group = [f"v{number}" for number in range(count)], list[str](), 1
     if given.lanes > count:

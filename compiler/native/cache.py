@@ -171,7 +171,7 @@ def _loader(folder: Path, compiler: Compiler, seconds: float) -> Path | TookTooL
 
 
 def _called(folder: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float) -> Path:
-    """Return the object of the functions that kernels call: made with the usual flags, whatever those of a kernel are; sanitized as it is.
+    """Return the object of the functions that kernels call: made with the usual flags and the sanitizers of a kernel, not its other flags.
 
     Raises:
         OSError, BuildError: it cannot be made.

@@ -19,7 +19,7 @@ CANDIDATES = ("gcc", "clang", "cc")
 MISSING = "no C compiler was found: install one (Debian, Ubuntu: apt install gcc) or name it in SPARSETUNE_CC"
 
 REQUIRED_FLAGS = ("-std=gnu11", "-fPIC", "-fopenmp-simd")
-"""What every object needs, whatever flags a schedule asks for. Of OpenMP only loops marked for vectors, which need no library."""
+"""What every object needs, whatever flags a schedule asks for. Of OpenMP only loops marked for vectors are used, which need no library."""
 
 WRAPPING_FLAG = "-fwrapv"
 """Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""

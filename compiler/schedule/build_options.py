@@ -38,7 +38,7 @@ FLAGS: Final = frozenset((
     *LEVELS, "-funroll-loops", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fwrapv", "-fno-tree-vectorize",
     "-mavx", "-mavx2", "-mfma", "-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq", "-mavx512cd",
 ))  # fmt: skip
-"""Flags without a value; beside the common ones those that the project adds itself, so that recorded flags can be asked for again."""
+"""Flags without a value: common ones, and those that the project adds itself, so that recorded flags can be asked for again."""
 
 VALUES: Final = {
     "-march": PROCESSORS,

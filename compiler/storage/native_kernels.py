@@ -75,7 +75,7 @@ class NativeKernels(NumpyKernels):
         return keys
 
     def _sorted(self, keys: NDArray[np.uint64], low: int, high: int, values: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[Any]]:
-        """Return keys sorted by bits low to high; values of up to 8 bytes travel with them, larger ones are gathered."""
+        """Return keys sorted by their bits [low, high), and the values in their order; large values are gathered afterwards."""
         count = len(keys)
         if values.itemsize == 8:
             payload = values.view(np.uint64)
@@ -222,5 +222,5 @@ class NativeKernels(NumpyKernels):
 
 
 def _counting_threads(count: int, columns: int) -> int:
-    """Return the threads of a transposition. Each counts all columns, which is not worth it where they outnumber the entries."""
+    """Return the number of threads of a transposition. Each counts all columns, which does not pay where columns outnumber entries."""
     return min(threads_for(count), max(1, 4 * count // max(1, columns)))

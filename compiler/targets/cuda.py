@@ -202,7 +202,7 @@ class CudaKernel:
 
 _OF_PIECES = ("enlist", "copy", "copy_part", "begin_pieces", "note_piece", "sum_pieces", "piece_place")
 OF_PROCESSORS = frozenset((SHARE_NUMBER, SHARE_BEGIN, "map_insert", "map_find", "map_size", "map_key", "map_clear", *_OF_PIECES))
-"""What kernels for GPUs do not call: nothing grows while they run, and threads add atomically, or to sums of their block."""
+"""Functions that kernels for GPUs do not call: nothing grows while they run, and threads add atomically, or to sums of their block."""
 
 
 @frozen
@@ -244,7 +244,7 @@ class CudaTarget:
         return _kernel(library, spec, nvrtc_version(), (f"-arch={arch}",))
 
     def clock(self) -> float:
-        return time.perf_counter()  # runs end with the device's work
+        return time.perf_counter()  # runs in the default stream end with the device's work
 
 
 CUDA = CudaTarget()
