@@ -86,7 +86,7 @@ class Contraction:
 
 
 def contraction_of(expression: str, operands: Mapping[str, Any]) -> Contraction:
-    """Return what an expression on some operands asks for.
+    """Return the contraction of an expression on some operands.
 
     Args:
         expression: index notation.

@@ -113,7 +113,7 @@ class Crew:
 
     def take_up(self, item: Item, policy: Policy) -> Crew:
         """Say which problem comes next."""
-        while self._jobs:  # of an item that failed
+        while self._jobs:  # candidates of an item that failed
             for _ in self.answers():
                 pass
         self._drop_lost()

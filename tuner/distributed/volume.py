@@ -157,7 +157,7 @@ class Request:
         return total
 
     def _held_about(self, grid: tuple[int, ...]) -> float:
-        """Return about what ``costs`` says of the memory, from sizes alone: entries spread as evenly as the extents allow."""
+        """Return an estimate of the memory of ``costs`` from sizes alone, with entries spread as evenly as the extents allow."""
         places = math.prod(min(parts, max(1, extent)) for parts, extent in zip(grid, self.pattern.shape, strict=True))
         stored = self.pattern.nnz / places * record_bytes(self.pattern.shape, self.pattern.itemsize)
         layouts = [(self.operand_layout(access, grid), self.itemsizes[access.tensor]) for access in self.contraction.dense]
@@ -165,7 +165,7 @@ class Request:
         return stored + sum(math.prod(layout.block_shape(0)) * itemsize for layout, itemsize in layouts)
 
     def _held_by_fullest(self, grid: tuple[int, ...]) -> float:
-        """Return about what the rank that holds most holds, from how many entries each rank has."""
+        """Return an estimate of what the fullest rank holds, from how many entries each rank has."""
         stored = self.pattern.counts(grid) * record_bytes(self.pattern.shape, self.pattern.itemsize)
         return float((stored + self._block_bytes(grid)).max())
 

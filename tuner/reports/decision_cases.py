@@ -77,13 +77,13 @@ CASES: Mapping[str, KernelCase] = {
 FIRST = (
     "SpMV", "SpMM 7", "SpMM 32", "SpMM 128", "SDDMM 16", _SQUARE[0], "MTTKRP 32", "TTV", "TTMc 16x16",
 )  # fmt: skip
-"""The kernels that are measured before the others, ..."""
+"""Kernels that are measured before the others."""
 
 FIRST_INPUTS = 48
-"""... on so many inputs each, forty at least of which fit, ..."""
+"""Inputs that each of them is measured on first; at least forty of these fit."""
 
 FIRST_BYTES = 2_500_000
-"""... whose files are no larger than this: they have up to about a million entries, and many of them are measured in an hour."""
+"""Size of a file up to which it is such an input: these have up to about a million entries, and many of them are measured in an hour."""
 
 DTYPES = ("float64", "float32")
 THREADS = (2, 1)
