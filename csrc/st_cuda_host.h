@@ -25,7 +25,7 @@ class st_host {
     return status_;
   }
   static int64_t blocks(int64_t wanted) { return wanted < 1 ? 1 : wanted > MOST_BLOCKS ? (int64_t)MOST_BLOCKS : wanted; }
-  /* As many blocks as have room together for what each has for itself. */
+  /* As many blocks as fit into a GiB with the bytes that each has for itself. */
   static int64_t blocks(int64_t wanted, int64_t bytes_each) {
     const int64_t most = (INT64_C(1) << 30) / (bytes_each > 0 ? bytes_each : 1);
     return blocks(wanted < most ? wanted : most);

@@ -45,10 +45,10 @@ template <class T> ST_KERNEL_OF_TYPES(256) st_scan_add(ST_ARRAY(T) array, const 
   for (int64_t k = ST_STRETCH + st_thread_of_grid(); k < count; k += st_threads_of_grid()) array[k] += wholes[k / ST_STRETCH - 1];
 }
 
-/* What threads kept for elements of a result (``passes.carries``): slots of `width` elements side by side, to[..] of which says to which
-   element kept[..] is to be added, -1 where nothing was kept; for one place in the slots these do not fall. A block adds up 256 slots at
-   one place in order. What it has for the element that the slots before end with goes to its own slot of the next level; the rest nobody
-   else adds to. */
+/* Adds what threads kept for elements of a result (``passes.carries``), in slots of `width` elements side by side: to[..] says to which
+   element kept[..] is to be added, -1 where nothing was kept. From slot to slot, to[..] of one place never decreases. A block adds up 256
+   slots at one place in order. Its sum for the element with which the slots before it end goes to a slot of the next level; to the other
+   elements nobody else adds. */
 template <class T> ST_DEVICE T st_carried(int64_t op, T a, T b) {
   switch (op) {
     case 0: return st_op_add::of(a, b);

@@ -1,5 +1,5 @@
-/* A set of st_bits.h of which the keys are listed as they come, and put in order at the end: few of them by counting how many are smaller
-   than each, where processors have nothing to foresee, many by the upper levels of the set. */
+/* A set as in st_bits.h whose keys are listed as they come and put in order at the end: few keys by counting how many are smaller than
+   each, which has no branches to mispredict, many by the upper levels of the set. */
 #ifndef ST_FEW_H
 #define ST_FEW_H
 
@@ -18,7 +18,7 @@ static inline bool st_few_insert(uint64_t *bits, int64_t n, int64_t key) {
   return true;
 }
 
-/* Take all keys out, of which there are `count` in `keys`, in increasing order; return how many. */
+/* Take all keys out: the `count` keys listed in `keys`, which are put in increasing order. Return how many. */
 ST_CALLED int64_t st_few_drain_i32(int32_t *keys, uint64_t *bits, int64_t n, int64_t count);
 
 #ifndef ST_LINKED

@@ -1,11 +1,12 @@
-/* Pieces of a result that threads make: a table of how many entries each has, from which follows where they go, and the arrays that
-   threads leave behind with pieces whose place was not known in time. */
+/* Pieces of a result that threads make: a table of how many entries each has, which says where they go, and the arrays that threads
+   leave behind with pieces whose place was not known in time. */
 #ifndef ST_PIECES_H
 #define ST_PIECES_H
 
 #include "st_runtime.h"
 
-/* Of each piece the numbers of entries of all levels, those of the first piece behind a row of zeros: their sums as far as `summed`. */
+/* A table: how many pieces are summed, a lock, a row of zeros, and for each piece a row with its numbers of entries, one for each level.
+   The rows of pieces that are summed hold the sums over all pieces up to them instead. */
 enum { ST_SUMMED, ST_SUMMING, ST_PIECES_HEAD };
 
 ST_CALLED void st_begin_pieces(int64_t *table, int64_t levels, int64_t pieces);
@@ -14,7 +15,7 @@ static inline void st_note_piece(int64_t *table, int64_t levels, int64_t piece, 
   __atomic_store_n(&table[ST_PIECES_HEAD + levels * (piece + 1) + level], count, __ATOMIC_RELEASE);
 }
 
-/* How many pieces have none before them whose numbers are not known. Nobody waits for another thread that is summing. */
+/* How many pieces have no piece before them whose numbers are unknown. Nobody waits for another thread that is summing. */
 ST_CALLED int64_t st_sum_pieces(int64_t *table, int64_t levels, int64_t pieces);
 
 static inline int64_t st_piece_place(const int64_t *table, int64_t levels, int64_t piece, int64_t level) {

@@ -1,23 +1,25 @@
 """The functions that the loop IR calls by name: what each means (``meanings``, for the interpreter) and what C calls it.
 
-Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i64. Searches take sorted coordinates
-``crd[low .. high)``; ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near ``low``; its last
-argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged. ``far_gallop`` is the same, never inlined.
-A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal.
-``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to the places of the last array that the first
-one says, negative where there is none; its last argument is the operator's number in ``passes.carries``.
-``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once.
-``table_insert`` gives the slot of a key in a table of so many slots, -1 in free ones; ``table_keys`` lists its keys in any order, and gives
-how many there are. ``..._of_warp`` and ``..._of_block`` are what all threads of a warp or block do at once.
-``drain_stores`` ends what was written past the caches.
-``enlist`` gives the threads that use parts the numbers 0, 1, 2 ...; ``copy_part`` copies to an array, from an index on, what was left at a
-place of parts: so many elements from the one given; ``copy`` copies from an array. A table of pieces has counts of entries for each level:
-``note_piece`` writes one down, that of the last level last, ``sum_pieces`` gives how many pieces have none before them whose counts are
-not known, and ``piece_place`` where the entries of such a piece begin.
-``gemm`` (C += s A B), ``gemv`` (y += s A x), ``ger`` (A += s x y'), ``axpy`` (y += s x) and ``dot`` (the sum of x y) take for every array
-its first element and the distance between elements along each of its loops, then the extents of all loops, and the factor s.
-``seldom`` is its condition, and says that the code for where it holds had better stand out of the way of the rest.
-``map_insert`` may stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
+Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i64.
+
+- Searches take sorted coordinates ``crd[low .. high)``. ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near
+  ``low``; its last argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged. ``far_gallop`` is the
+  same, never inlined.
+- A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal. ``map_insert`` may
+  stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
+- A table has a power of two of slots, -1 in free ones. ``table_insert`` gives the slot of a key; ``table_keys`` lists its keys in any order
+  and gives how many there are. ``..._of_warp`` and ``..._of_block`` are done by all threads of a warp or block together.
+- ``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to places of the last array. The first array
+  says which place, a negative number where a slot holds nothing; the last argument is the operator's number in ``passes.carries``.
+- ``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once.
+- ``drain_stores`` waits until what was written past the caches is in memory.
+- ``enlist`` gives the threads that use parts the numbers 0, 1, 2 ... ``copy_part`` copies elements that were left at a place of parts to an
+  array; ``copy`` copies from an array.
+- A table of pieces has counts of entries for each level. ``note_piece`` writes one down, that of the last level last; ``sum_pieces`` gives
+  how many pieces have no piece before them whose counts are unknown; ``piece_place`` says where the entries of such a piece begin.
+- ``gemm`` (C += s A B), ``gemv`` (y += s A x), ``ger`` (A += s x y'), ``axpy`` (y += s x) and ``dot`` (the sum of x y) take for every array
+  its first element and the distance between elements along each of its loops, then the extents of all loops, and the factor s.
+- ``seldom`` gives its condition, and tells compilers to put the code for where it holds out of the way of the rest.
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ from .nodes import BOOL, I64, SHARE_BEGIN, SHARE_NUMBER, Type
 OF_HALVES = frozenset(("sum_halves", "product_halves"))
 
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes", "sums_of_lanes")) | OF_HALVES
-"""What is called over the lanes of a vector; the generated code defines these by itself.
+"""Functions over the lanes of a vector; the generated code defines them by itself.
 
 ``keep_lanes`` keeps the first lanes, as many as its last argument says, or, if that is a vector, those where it is positive; 0 stands in
-the others. ``sum_halves`` and ``product_halves`` combine the first half of the lanes with the second. ``sums_of_lanes`` takes vectors,
-of as many lanes or more as they are, and gives the sum of each in a lane: halves are added until there are as many lanes as vectors, then
-neighbours."""
+the others. ``sum_halves`` and ``product_halves`` combine the first half of the lanes with the second. ``sums_of_lanes`` takes
+several vectors, which have at least as many lanes as there are vectors, and gives a vector with the sum of each in a lane: halves are added
+until there are as many lanes as vectors, then neighbours."""
 
 OF_GPU = "st_cuda.h"
-"""The header of what passes for GPUs alone make calls of."""
+"""The header of functions that only passes for GPUs call."""
 
 
 @frozen

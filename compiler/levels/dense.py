@@ -17,7 +17,7 @@ from .level import Level
 from .traversal import Claimed, Column, Frontier, Walk
 
 MOST_POSITIONS = 2**62
-"""Positions of dense levels from which on there is no number for each."""
+"""Positions from which on a level is refused, so that what is computed from their numbers fits into 64 bits."""
 
 
 class Dense(LevelKind):
@@ -71,7 +71,7 @@ def indexed(frontier: Frontier, column: Column) -> Frontier:
     """Return the frontier below a level that has a position for every coordinate.
 
     Raises:
-        FormatError: there is no number for each.
+        FormatError: there are ``MOST_POSITIONS`` or more.
     """
     count = frontier.count * column.extent
     if count >= MOST_POSITIONS:

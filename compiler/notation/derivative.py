@@ -1,9 +1,10 @@
-"""Derivatives of statements, as statements of the same kind: what a change of the result is worth, carried back to an operand.
+"""Derivatives of statements by an operand, as statements of the same kind (reverse mode; Griewank and Walther, "Evaluating Derivatives",
+chapter 3).
 
-A statement ``y(i) = ...`` takes sums of products term by term, so that it is linear in each access: the derivative by an access has the
-access's place taken by ``g(i)``, what an entry of the result is worth, and the access's indices on the left. Functions put the value
-of their derivative beside it (reverse mode; Griewank and Walther, "Evaluating Derivatives", chapter 3). Sums inside functions are
-statements of their own (``inner_sums``), which come before.
+Given is ``g(i)``, the derivative by each entry of the result ``y(i)``: what the entry is *worth*. A statement adds up products, so that the
+derivative by a factor is the product with ``g(i)`` in the place of the factor, whose indices come to the left side. Where the factor stands
+in a function, the value of the function's derivative is one more factor. Sums inside functions are statements of their own
+(``inner_sums``), which come before.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .printer import show, show_assignment
 from .terms import terms
 
 Partial = tuple[Access, int, tuple[Expr, ...]]
-"""An access, and the number and the factors by which its change is multiplied."""
+"""An access, and the derivative of a statement by it: a number times some factors."""
 
 _ONE = Literal(1)
 
@@ -43,7 +44,7 @@ def derivatives(assignment: Assignment, operand: str, worth: str, name: str, mas
 
     Args:
         assignment: without sums inside functions.
-        worth: the name of what each entry of the result is worth.
+        worth: the name of ``g``, the derivative by each entry of the result.
         name: of the results.
         mask: the name of an operand by which they are multiplied: ones where the derivative is wanted.
 
