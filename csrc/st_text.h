@@ -17,7 +17,7 @@ enum {
   ST_MANY_UNDECIDED   /* more numbers than `undecided` has room for */
 };
 
-/* The entries of a text, one a line: `order` coordinates, then the parts of a value. */
+/* The entries of a text, one per line: `order` coordinates, then the parts of a value. */
 typedef struct {
   int32_t order, kind;   /* kind of values */
   int64_t base;          /* the first coordinate: 1, or 0 */

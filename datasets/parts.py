@@ -26,7 +26,7 @@ class FilePart:
 
     Attributes:
         columns: coordinates from 0 on, one array a mode.
-        values: one a line, and one for the other half of symmetric matrices.
+        values: one per line, and one for the other half of symmetric matrices.
         extents: the extents that the header says; where it says none, what these lines need.
         lines: how many entry lines were read.
         promised: entry lines of the whole file by its header; None where it does not say.

@@ -19,9 +19,9 @@ _COLUMNS, _LINES = 72, 24
 def pattern_facts(tensor: Tensor) -> dict[str, Any]:
     """Return numbers of a pattern by name.
 
-    Every order has its density and, a mode, how many of its slices hold anything; matrices have entries a row (least, most, mean), empty
+    Every order has its density and, per mode, how many slices hold anything; matrices have entries per row (least, most, mean), empty
     rows, the share of entries on the diagonal, the bandwidth, and the share of entries whose mirror image is stored too; tensors of a
-    higher order have entries a fibre, of the first modes in order.
+    higher order have entries per fibre, of the first modes in order.
     """
     coordinates, _ = tensor.to_coordinates()
     cells = float(np.prod([float(extent) for extent in tensor.shape])) if tensor.order else 1.0

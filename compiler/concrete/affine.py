@@ -1,7 +1,7 @@
 """Affine subscripts taken out of an expression: it reads views with plain subscripts instead (``views``).
 
 ``y(i) = B(i + j) * F(j)`` becomes ``y(i) = B(i,j) * F(j)`` where B is a view of two modes, so that all that follows, loop orders, lattices
-and legality, sees one tensor more with an index a mode. A compound subscript on the left becomes an index of its own that a point holds
+and legality, sees one tensor more with an index per mode. A compound subscript on the left becomes an index of its own that a point holds
 to its value: ``y(2*i + j) = e`` is ``y(s) = P(2*i + j - s) * e``, P being 1 at 0 and nothing elsewhere.
 """
 

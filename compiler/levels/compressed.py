@@ -1,4 +1,4 @@
-"""Compressed levels: ``pos`` (parents + 1) delimits each parent's segment of ``crd``, one coordinate a position, sorted.
+"""Compressed levels: ``pos`` (parents + 1) delimits each parent's segment of ``crd``, one coordinate per position, sorted.
 
 Each coordinate stands once below a parent, unless the next level is a singleton (COO)."""
 

@@ -1,4 +1,4 @@
-"""Narrow levels: compressed ones whose coordinates take two bytes: ``crd`` is uint16, counted from ``base``, one coordinate a parent.
+"""Narrow levels: compressed ones whose coordinates take two bytes: ``crd`` is uint16, counted from ``base``, one coordinate per parent.
 
 Where what a kernel waits for is memory, fewer bytes are less time: a nonzero of a float64 matrix takes 10 bytes in place of 12. Fibres
 of grids, bands and blocks are short enough; those that reach further stay compressed.

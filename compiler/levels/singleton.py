@@ -1,4 +1,4 @@
-"""Singleton levels: one coordinate a parent, ``crd[parent position]``.
+"""Singleton levels: one coordinate per parent, ``crd[parent position]``.
 
 Below a compressed level and other singletons they hold the further coordinates of each entry; below others they have one slot a
 parent, missing ones being coordinate 0 with the fill value.
@@ -42,7 +42,7 @@ class Singleton(LevelKind):
         return parents * index_dtype(extent).itemsize, parents
 
     def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
-        """Store one coordinate a position; the entries of one position must agree in it."""
+        """Store one coordinate per position; the entries of one position must agree in it."""
         return LevelArrays(crd=self._coordinates(frontier, column)), frontier
 
     def _coordinates(self, frontier: Frontier, column: Column) -> NDArray[Any]:

@@ -46,7 +46,7 @@ class Column:
         level: which level, from 0.
         last: the last of the levels that share its positions: itself, or the last of the singletons directly below.
         extent: of its mode.
-        shared: for levels that have one coordinate a parent, whether they share the positions of a level of entries above.
+        shared: for levels that have one coordinate per parent, whether they share the positions of a level of entries above.
         format: the whole format, for messages.
     """
 

@@ -22,7 +22,7 @@ def block(tensor: Tensor, block_shape: tuple[int, ...], format: Format | str | N
 
     Args:
         tensor: a tensor of order n.
-        block_shape: extents of a block, one a mode; blocks at the far edges are padded where they do not divide the shape.
+        block_shape: extents of a block, one per mode; blocks at the far edges are padded where they do not divide the shape.
         format: of order 2n; None: csr (csf for other orders than 2) of dense blocks.
 
     Returns:

@@ -82,7 +82,7 @@ def from_entries(
     format: Format | str | None = None,
     fill_value: Any = 0,
 ) -> Tensor:
-    """Pack checked coordinate columns (one a mode, or the rows of an array) and values; csr or csf where no format is named."""
+    """Pack checked coordinate columns (one per mode, or the rows of an array) and values; csr or csf where no format is named."""
     columns = tuple(_narrowed(column, index_dtype(extent)) for column, extent in zip(coordinates, shape, strict=True))
     chosen = default_sparse_format(len(shape)) if format is None else parse_format(format, len(shape))
     return pack(Entries(shape, columns, values), chosen, fill_value)

@@ -17,12 +17,12 @@ from .sealed import sealed
 
 @frozen
 class Entries:
-    """Stored entries, one array of coordinates a mode.
+    """Stored entries, one array of coordinates per mode.
 
     Args:
         shape: extents by mode.
         coordinates: ``coordinates[m][e]`` is the coordinate of entry e in mode m, within the extent; int32 or int64.
-        values: one value an entry.
+        values: one value per entry.
         sorted_by: modes by which the entries are sorted lexicographically, without duplicates; None where unknown.
     """
 
@@ -42,7 +42,7 @@ class SortedEntries:
 
     Args:
         columns: coordinates by level, outermost first, int32 where the extent allows.
-        values: one value an entry.
+        values: one value per entry.
     """
 
     columns: tuple[NDArray[Any], ...]

@@ -92,7 +92,7 @@ def _refuse_strangers(data: Any, library: str) -> None:
 
 
 def bytes_to_pack(data: Any) -> int:
-    """Return how many bytes of positions, one a row, ``read`` makes at least for a matrix that is stored in neither rows nor columns."""
+    """Return how many bytes of positions, one per row, ``read`` makes at least for a matrix that is stored in neither rows nor columns."""
     if not type(data).__module__.startswith(("scipy.", "sparse.", "torch", "cupyx.")) or attribute(data, "format") in ("csr", "csc"):
         return 0
     shape = attribute(data, "shape")
