@@ -49,7 +49,7 @@ class LevelKind(str):
         holes: there are positions that hold nothing (``occupied``); what stands below them is never reached.
         located: finding a coordinate takes no search, so that a schedule that says nothing looks it up.
         shares_positions: one coordinate per parent, under the parent's own number.
-        repeats: above a level that shares positions per coordinate stands once per entry (COO).
+        repeats: above a level that shares positions, a coordinate stands once per entry (COO).
         has_segments: an array ``pos`` delimits the children of each parent.
         mirrors: only the half of a symmetric matrix up to the diagonal is stored; all but products read the whole, made of it before.
         relative: what is stored for an entry gives its coordinate only together with the parent's position.
