@@ -47,8 +47,11 @@ class Kernels(Protocol):
         ...
 
     def distances(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[np.uint16], NDArray[Any], int]:
-        """Return (distances, base, reach) of sorted segments: the first coordinate of each parent, 0 where it has none, in a type;
-        how far each coordinate lies from it, modulo 2**16; over how many coordinates the widest segment reaches."""
+        """Return (distances, base, reach) of sorted segments.
+
+        ``base`` is the first coordinate of each parent, 0 where it has none, of type ``kind``; ``distances`` are those of coordinates from
+        it, modulo 2**16; ``reach`` is over how many coordinates the widest segment extends.
+        """
         ...
 
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
