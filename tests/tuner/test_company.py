@@ -86,7 +86,7 @@ def test_ticks_of_the_system_are_not_taken_for_others() -> None:
     assert company.share_of_others([with_tick, *5 * [without]] * 20) == 0
     beside = [replace(sample, others=sample.others + 0.0016) for sample in [with_tick, *5 * [without]] * 20]
     assert company.share_of_others(beside) > 0.5
-    assert Sample(1.0, without).as_row()[5] == 0, "what is recorded is no negative time"
+    assert min(Sample(1.0, without).as_row()) == 0, "what is recorded is no negative time"
 
 
 @dataclass

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -52,6 +52,10 @@ class Company:
         waited = self.waited > max(_WAITED * self.seconds, _LEAST_WAIT)
         stolen = self.stolen > max(_STOLEN * self.seconds, _TICK)
         return waited or stolen or self.throttled > 0 or self.lacked > 0
+
+    def as_row(self) -> list[float]:
+        """Return the figures that are recorded with a sample, in the order of ``records.SAMPLE``; none is below zero."""
+        return [max(0.0, figure) for figure in astuple(self)]
 
     def within(self, seconds: float) -> Company:
         """Return the company of the part of a sample that was timed: so long, in one piece.

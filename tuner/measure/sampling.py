@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..records import SAMPLE
@@ -62,9 +62,8 @@ class Sample:
     threads: int = 1
 
     def as_row(self) -> list[float]:
-        """Return the figures of ``records.SAMPLE``, none below zero."""
-        company = replace(self.company, others=max(0.0, self.company.others))
-        return [self.seconds, *astuple(company), self.worked, self.threads]
+        """Return the figures of ``records.SAMPLE``."""
+        return [self.seconds, *self.company.as_row(), self.worked, self.threads]
 
     @classmethod
     def from_row(cls, row: Sequence[float]) -> Sample:

@@ -16,7 +16,6 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +126,7 @@ class Racer:
             taken.append((seconds, self._witness.since(before)))
         quiet = [sample for sample in taken if not sample[1].disturbed]
         seconds, company = min(quiet or taken, key=lambda sample: sample[0])
-        figures = [seconds, *astuple(company)]
-        return {"sample": figures, "disturbed": not quiet}
+        return {"sample": [seconds, *company.as_row()], "disturbed": not quiet}
 
 
 def main() -> None:

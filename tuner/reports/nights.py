@@ -106,7 +106,7 @@ int32_t st_sort_pairs(int64_t count, int32_t low, int32_t high, const uint64_t *
              _SLOWER.format(part=0.2) + "pack = _slower(pack)\n"),
     ),
     "Python path of a bound call": (
-        Edit("compiler/build/kernel.py", _BOUND_CALL, "        for _ in range(6):\n            pass\n" + _BOUND_CALL),
+        Edit("compiler/build/bound.py", _BOUND_CALL, "        for _ in range(6):\n            pass\n" + _BOUND_CALL),
     ),
 }  # fmt: skip
 _ITEMS = {"packing": ("pack csr", "pack csf"), "Python path of a bound call": ("bound call",), "csrc helper": ("pack csr", "pack csf")}
