@@ -70,7 +70,9 @@ def played(
     if verdict is None:  # no time is left, or the default was lost on the way: stopped for minutes, or short of memory
         return _by_trials(chosen[base], best, is_eligible), once
     if verdict.disturbed and not chosen[base].disturbed and not best.disturbed:
-        return _by_trials(chosen[base], best, is_eligible), once  # they had the machine for themselves at least
+        told = _by_trials(chosen[base], best, is_eligible)  # they had the machine for themselves at least
+        if told.winner != base or verdict.winner == base:  # few samples of a trial may leave open what many rounds told
+            return told, once
     return verdict, samples
 
 

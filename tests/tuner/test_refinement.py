@@ -6,6 +6,7 @@ import math
 from itertools import product
 
 from sparsetune.compiler.schedule import directives as d
+from sparsetune.compiler.space.decorations import BUILD
 from sparsetune.compiler.space.template import Hole, Template, opened
 from sparsetune.tuner.search.refinement import Refinement
 from sparsetune.tuner.search.samplers import SAMPLERS, Search
@@ -70,6 +71,23 @@ def test_the_step_is_taken_that_was_worth_most_elsewhere() -> None:
     for unroll in UNROLL.choices:
         refinement.tell(Point(0, (64, "static", unroll)), 1.0 if unroll == 1 else 1.1)
     assert refinement.choose(lambda point: point != fast) == Point(0, (16, "static", 1))
+
+
+def test_a_build_is_tried_in_the_structure_that_leads_though_it_gained_nothing_elsewhere() -> None:
+    """It was tried in another with everything else."""
+    builds = Hole(BUILD, (None, d.Build(None, "-O2"), d.Build(None, "-O3 -mprefer-vector-width=256")))
+    space = Space(tuple(structure(f"t{number}").then(builds) for number in range(8)))
+    refinement, known = Refinement(space), {Point(0, (chunk, "static", 1, None)) for chunk in CHUNK.choices}
+    for values in product(CHUNK.choices, KIND.choices, UNROLL.choices, builds.choices):
+        refinement.tell(Point(7, values), 1.2)
+    for point in known:
+        refinement.tell(point, 1.0)
+    for _ in range(4):
+        step = refinement.choose(lambda point: point not in known)
+        assert step is not None
+        known.add(step)
+        refinement.tell(step, 1.01)
+    assert {point.values[3] for point in known if point.template == 0} == set(builds.choices)
 
 
 def test_searches_with_other_seeds_end_at_the_same_point() -> None:

@@ -402,6 +402,21 @@ def test_finals_without_a_verdict_of_their_own_leave_the_decision_to_the_trials(
     assert 1 < result.speedup_low <= result.speedup <= result.speedup_high
 
 
+def test_disturbed_finals_decide_where_the_trials_leave_it_open(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One slow sample of five made a schedule that is twice as fast no faster for sure, and the default was chosen."""
+
+    def disturbed(*given: Any, **named: Any) -> Verdict:
+        verdict = play(*given, **named)
+        assert verdict is not None
+        return replace(verdict, disturbed=True)
+
+    monkeypatch.setattr("sparsetune.tuner.decision.play", disturbed)
+    monkeypatch.setattr("sparsetune.tuner.decision._compared", lambda *_trials: Comparison(4.0, 0.9, 5.0))
+    result = campaign(database)
+    assert str(result.best) != ""
+    assert result.speedup > result.speedup_low > 1
+
+
 def entered(database: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[str]:
     """Return who plays in the finals of a campaign."""
     found: list[str] = []
