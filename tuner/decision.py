@@ -14,7 +14,6 @@ from .beginning import StandIn
 from .campaign import DEFAULT, Campaign
 from .environment import code_version
 from .kernels import default_keeps_bound
-from .measure.company import busy_beside
 from .measure.finals import MIN_ROUNDS, Burst, Comparison, Verdict, play
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
@@ -63,7 +62,7 @@ def played(
             return None
         samples[schedule].append(sample)
         found = Sample.from_row(sample)
-        return Burst(found.alone, found.company.disturbed or busy_beside([found.company], runner.problem.threads))
+        return Burst(found.alone, found.company.disturbed)
 
     verdict = None
     with suppress(TimeOver):

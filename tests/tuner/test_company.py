@@ -17,7 +17,6 @@ from sparsetune.compiler.native import team
 from sparsetune.tuner.measure import company
 from sparsetune.tuner.measure.company import Company, Witness
 from sparsetune.tuner.measure.sampling import Sample
-from sparsetune.tuner.measure.timing import Timing
 from sparsetune.tuner.measure.turn import Turn
 from sparsetune.tuner.nightly import racer
 
@@ -88,15 +87,6 @@ def test_ticks_of_the_system_are_not_taken_for_others() -> None:
     beside = [replace(sample, others=sample.others + 0.0016) for sample in [with_tick, *5 * [without]] * 20]
     assert company.share_of_others(beside) > 0.5
     assert min(Sample(1.0, without).as_row()) == 0, "what is recorded is no negative time"
-
-
-def test_more_threads_than_are_ours_are_company() -> None:
-    """One process a core beside a kernel of two threads, of which the other one runs when the first looks; short samples hold no tick."""
-    alone, beside = Company(0.001, load=1.0), Company(0.001, load=3.0)
-    assert not company.busy_beside([alone, alone, beside], 2), "a moment"
-    assert company.busy_beside([alone, beside, beside], 2)
-    assert not Timing((Sample(0.001, alone, threads=2),) * 3, (), "time").disturbed
-    assert Timing((Sample(0.001, beside, threads=2),) * 3, (), "time").disturbed
 
 
 @dataclass

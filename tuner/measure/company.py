@@ -73,12 +73,6 @@ def share_of_others(found: Sequence[Company]) -> float:
     return max(0.0, others - _TICK * _CORES) / seconds if seconds > 0 else 0.0
 
 
-def busy_beside(found: Sequence[Company], threads: int) -> bool:
-    """Return whether more threads than so many ran or were ready in most samples: those of others, which shared memory and caches, or had a
-    core. What ran is counted at one moment of each sample, and so tells of short ones what ticks of the system do not."""
-    return 2 * sum(company.load >= threads for company in found) > len(found)
-
-
 def crowded(found: Sequence[Company]) -> bool:
     """Return whether others kept half a core busy over several samples, and so shared memory and caches all along."""
     return share_of_others(found) > _CROWD

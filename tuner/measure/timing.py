@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from .company import Alone, Company, busy_beside, crowded
+from .company import Alone, Company, crowded
 from .order_statistics import FEWEST, fast_end_rank, median, median_interval_ranks
 from .policy import Policy
 from .sampling import PATIENCE, Clock, Contestant, Counters, Sample, least, quiet, take_sample
@@ -46,9 +46,7 @@ class Timing:
     @property
     def disturbed(self) -> bool:
         """Whether no time stands by itself: all samples were disturbed, or others had a core all along and shared memory and caches."""
-        taken = (*self.samples, *self.rival)
-        beside = busy_beside([sample.company for sample in taken], max((sample.threads for sample in taken), default=1))
-        return not any(quiet(self.samples)) or beside or crowded([self.window])
+        return not any(quiet(self.samples)) or crowded([self.window])
 
     @property
     def seconds(self) -> float:
