@@ -43,7 +43,7 @@ def try_all(
                 trials.run(schedule, runner, origin)
     with closing(choose_strategy(search, sampler)) as strategy:
         for trial in trials:
-            strategy.know(trial.canonical, trial.judged)
+            strategy.know(trial.canonical, trial.seconds)
         if helpers is not None:
             _search_together(strategy, trials, helpers, spent, runner.end, lambda: report(progress_of("searching", trials, budget)))
         while ahead := _proposed(strategy, spent):
@@ -51,7 +51,7 @@ def try_all(
                 if not spent():
                     report(progress_of("searching", trials, budget))
                     trial = trials.run(proposal.schedule, runner, "search", proposal.parameters, built=built)
-                    strategy.tell(proposal, trial.judged)
+                    strategy.tell(proposal, trial.seconds)
 
 
 def _proposed(strategy: Strategy, spent: Callable[[int], bool]) -> list[Proposal]:
@@ -81,7 +81,7 @@ def _search_together(
         for answer in helpers.answers():
             proposal, built = answer.proposal, answer.built
             told = None if built is None else trials.note(proposal.schedule, built, answer.measured, "search", proposal.parameters)
-            strategy.tell(proposal, None if told is None else told.judged)
+            strategy.tell(proposal, None if told is None else told.seconds)
 
 
 def _known_schedules(campaign: Campaign) -> list[str]:

@@ -55,19 +55,10 @@ class Trial:
     flags: str
     message: str
 
-    @property
-    def judged(self) -> float | None:
-        """The seconds that it is judged by: the upper end of what it may have taken where it was disturbed.
 
-        Such a time is a ratio to the time of another one. The least of many would be the one with the luckiest ratio, the next one would be
-        measured beside that, and a best that is too good keeps those that are as good as it really is from the finals.
-        """
-        return self.seconds if self.high is None or not self.disturbed or self.seconds is None else max(self.seconds, self.high)
-
-
-def _judged(trial: Trial) -> float:
-    assert trial.judged is not None
-    return trial.judged
+def _seconds(trial: Trial) -> float:
+    assert trial.seconds is not None
+    return trial.seconds
 
 
 class Trials:
@@ -108,7 +99,7 @@ class Trials:
     @property
     def best(self) -> Trial | None:
         """The fastest so far."""
-        return min((trial for trial in self if trial.seconds is not None), key=_judged, default=None)
+        return min((trial for trial in self if trial.seconds is not None), key=_seconds, default=None)
 
     @property
     def default(self) -> Trial | None:
@@ -126,7 +117,7 @@ class Trials:
         best = self.best
         assert best is not None
         distinct = [trial for trial in self if trial.seconds is not None and trial.same_as is None]
-        close = [trial for trial in sorted(distinct, key=_judged) if _judged(trial) <= margin * _judged(best)]
+        close = [trial for trial in sorted(distinct, key=_seconds) if _seconds(trial) <= margin * _seconds(best)]
         return close[:count]
 
     def run(
@@ -164,7 +155,7 @@ class Trials:
     def question(self, schedule: str) -> Question:
         """Return the request that measures a candidate."""
         best = self.best
-        rival = None if best is None else Rival(best.schedule, _judged(best))
+        rival = None if best is None else Rival(best.schedule, _seconds(best))
         return Question(self._campaign.user_text(schedule), tuple(self._by_source), rival)
 
     def note(

@@ -80,15 +80,6 @@ def test_waiting_beside_what_was_timed_does_not_count() -> None:
     assert Company(0.0051, waited=0.003).within(0.005).disturbed
 
 
-def test_ticks_of_the_system_are_not_taken_for_others() -> None:
-    """Both cores work for us; samples of 1.6 ms, of which one in six holds a tick of 10 ms of each core: nobody else was there."""
-    with_tick, without = Company(0.0016, others=0.0168), Company(0.0016, others=-0.0032)
-    assert company.share_of_others([with_tick, *5 * [without]] * 20) == 0
-    beside = [replace(sample, others=sample.others + 0.0016) for sample in [with_tick, *5 * [without]] * 20]
-    assert company.share_of_others(beside) > 0.5
-    assert min(Sample(1.0, without).as_row()) == 0, "what is recorded is no negative time"
-
-
 @dataclass
 class FakeTeam:
     calls: int = 0

@@ -22,19 +22,17 @@ from sparsetune.compiler.errors import ScheduleError, TuningError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import beginning, decision, session
-from sparsetune.tuner.campaign import Campaign
 from sparsetune.tuner.commands.tune import as_json
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.lookup import NOTHING, Match, lookup_problem
 from sparsetune.tuner.measure.finals import Comparison, Verdict, play
-from sparsetune.tuner.measure.outcomes import Built, Measured, Rival
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
 from sparsetune.tuner.session import check_schedules, check_seed, make_budget
-from sparsetune.tuner.trials import Trial, Trials
+from sparsetune.tuner.trials import Trial
 from tuner_campaigns import ALL, FAKE, GOOD, SETTINGS, campaign, spmv
 
 CAMPAIGNS = Path(__file__).parents[1] / "tuner_campaigns.py"
@@ -477,20 +475,3 @@ def test_calls_around_tiny_kernels_count_where_finalists_are_chosen() -> None:
     assert list(left) == ["d", "a"]
     slower = {name: cast(Trial, SimpleNamespace(canonical=name, seconds=1e-4)) for name in "dabc"}
     assert len(decision._in_time(slower, None, False, Policy(), 0.75, "d")) == 4
-
-
-def test_a_disturbed_trial_is_judged_by_the_end_of_what_it_may_have_taken(database: Path) -> None:
-    """Its time is the ratio to a rival's, whose time may be such a ratio: the luckiest of them kept what is as fast from the finals."""
-    problem = spmv()
-    with open_database(database) as store:
-        noted = Campaign(problem, store, 0, {}, SETTINGS.policy)
-        trials = Trials(noted)
-        for number, (seconds, high, disturbed) in enumerate([(3.0, 3.1, False), (2.0, 2.1, False), (1.0, 2.5, True), (2.2, 9.0, False)]):
-            built = Built(Status.OK, f"source {number}", 0.1)
-            schedule = problem.to_canonical(Schedule(f"unroll(j, {number + 2})" if number else ""))
-            trials.note(schedule, built, Measured(Status.OK, seconds, seconds, high, disturbed=disturbed), "search")
-        assert [trial.number for trial in trials.fastest(6, 1.2)] == [1, 3]
-        assert [trial.number for trial in trials.fastest(6, 1.3)] == [1, 3, 2]
-        assert trials.best is not None
-        assert (trials.best.number, trials.best.judged) == (1, 2.0)
-        assert trials.question(problem.to_canonical(Schedule("unroll(j, 9)"))).rival == Rival(trials.best.schedule, 2.0)

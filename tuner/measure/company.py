@@ -7,7 +7,6 @@ the sample, and decides whether the sample is judged (``timing``).
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,6 @@ _WAITED = 0.05  # part of a sample
 _LEAST_WAIT = 5e-5  # seconds; threads that are woken wait so long on an idle machine too
 _STOLEN = 0.02  # part of a sample and core
 _CROWD = 0.5  # cores that others keep busy
-_CORES = os.cpu_count() or 1
 _TICK = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
 
 
@@ -32,8 +30,8 @@ class Company:
         waited: threads of this process were ready to run and had no core.
         stolen: the hypervisor gave the cores to other machines.
         throttled: the quota of a control group or the heat of a core held this process back.
-        others: other processes ran: what all cores were busy, counted in ticks of the system, less what this process ran. A short sample
-            has a tick too many or none, which makes this too much or negative; only long samples and sums over many tell.
+        others: other processes ran: what all cores were busy, counted in ticks of the system, less what this process ran, and no less than
+            0; of a short sample it is nothing or a tick too many, so that trials of short samples are mostly taken for disturbed.
         load: threads of the whole machine, beside the one that looks, that ran or were ready to run at the end of the sample.
         lacked: threads that parallel loops did without, since others kept them from their cores, or had a moment before.
     """
@@ -67,10 +65,9 @@ class Company:
 
 
 def share_of_others(found: Sequence[Company]) -> float:
-    """Return how many cores other processes kept busy over several samples, as far as it is sure: each core may have counted a tick of
-    this process too many."""
-    seconds, others = sum(company.seconds for company in found), math.fsum(company.others for company in found)
-    return max(0.0, others - _TICK * _CORES) / seconds if seconds > 0 else 0.0
+    """Return how many cores other processes kept busy over several samples. Of short samples it is too much rather than too little."""
+    seconds = sum(company.seconds for company in found)
+    return max(0.0, sum(company.others for company in found) - _TICK) / seconds if seconds > 0 else 0.0
 
 
 def crowded(found: Sequence[Company]) -> bool:
@@ -123,7 +120,7 @@ class Witness:
         others = (now.busy - before.busy) - (now.own - before.own)
         return Company(
             now.clock - before.clock, max(0.0, now.waited - before.waited), now.stolen - before.stolen,
-            now.throttled - before.throttled, others, _ready(),
+            now.throttled - before.throttled, max(0.0, others), _ready(),
             float(self._team.workers()) if self._team is not None and now.alone > before.alone else 0.0,
         )  # fmt: skip
 

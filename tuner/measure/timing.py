@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from .company import Alone, Company, crowded
+from .company import Alone, crowded
 from .order_statistics import FEWEST, fast_end_rank, median, median_interval_ranks
 from .policy import Policy
 from .sampling import PATIENCE, Clock, Contestant, Counters, Sample, least, quiet, take_sample
@@ -30,13 +30,11 @@ class Timing:
         samples: of the candidate, in order.
         rival: of what it ran beside, pair by pair; empty where there was none.
         stopped: why there are no more: "confirmed", "repeats", "time", "behind", "losing".
-        window: what else the machine did from the first sample to the last.
     """
 
     samples: tuple[Sample, ...]
     rival: tuple[Sample, ...]
     stopped: str
-    window: Company = field(default_factory=lambda: Company(0.0))
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -46,7 +44,7 @@ class Timing:
     @property
     def disturbed(self) -> bool:
         """Whether no time stands by itself: all samples were disturbed, or others had a core all along and shared memory and caches."""
-        return not any(quiet(self.samples)) or crowded([self.window])
+        return not any(quiet(self.samples)) or crowded([sample.company for sample in (*self.samples, *self.rival)])
 
     @property
     def seconds(self) -> float:
@@ -119,10 +117,7 @@ def measure(
             return Timing((known.first,), (), "time")
     if known is not None and known.rival is not None and known.rival >= policy.long_seconds:
         rival = None if policy.hopeless * known.first.seconds < known.rival else rival
-    counters = counters or Alone()
-    before = counters.look()
-    timing = _Race(candidate, rival, policy, counters, clock, known).timing()
-    return replace(timing, window=counters.since(before))
+    return _Race(candidate, rival, policy, counters or Alone(), clock, known).timing()
 
 
 class _Race:
