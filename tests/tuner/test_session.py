@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,9 @@ from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.lookup import NOTHING, Match, lookup_problem
 from sparsetune.tuner.measure.finals import Comparison, Verdict, play
+from sparsetune.tuner.measure.outcomes import Built
 from sparsetune.tuner.measure.policy import Policy
+from sparsetune.tuner.measure.runner import Runner
 from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
@@ -475,3 +477,16 @@ def test_calls_around_tiny_kernels_count_where_finalists_are_chosen() -> None:
     assert list(left) == ["d", "a"]
     slower = {name: cast(Trial, SimpleNamespace(canonical=name, seconds=1e-4)) for name in "dabc"}
     assert len(decision._in_time(slower, None, False, Policy(), 0.75, "d")) == 4
+
+
+def test_a_search_builds_its_candidates_some_at_a_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []
+    build = Runner.build_together
+
+    def counted(runner: Runner, schedules: Sequence[str], known: Iterable[str] = ()) -> list[Built]:
+        together.append(len(schedules))
+        return build(runner, schedules, known)
+
+    monkeypatch.setattr(Runner, "build_together", counted)
+    assert len(campaign(database, codes=ALL).measured) == len(ALL) + 1
+    assert max(together) > 1
