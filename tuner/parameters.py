@@ -205,14 +205,14 @@ def _far_ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[s
     one has where all come from there: between them are others that take no time. All together take ``_ASKED`` bytes at most.
 
     Args:
-        outside: the share of the rows that come from there.
+        outside: the share of the rows that come from there; 0 where a prefetch pays for rows that are near.
     """
     usual = hole.usual
     assert isinstance(usual, d.Prefetch)
     read = (access for access in accesses(problem.assignment.value) if access.tensor == usual.access.tensor)
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
     row = max(operand.nbytes / max(rows, 1), _LINE)
-    most = min(usual.distance / outside, _ASKED / row)
+    most = min(usual.distance / outside, _ASKED / row) if outside else usual.distance
     fitting = (choice for choice in hole.choices if isinstance(choice, d.Prefetch) and choice.distance <= most)
     return max((usual, *fitting), key=lambda choice: choice.distance)
 

@@ -208,6 +208,12 @@ def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: 
     assert vectors not in spmv(short, threads)
 
 
+def test_rows_that_are_all_near_are_asked_for_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine where prefetches pay there too; none come from afar, and the share of those is what distances are divided by."""
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.5))
+    assert "prefetch(j, X, 8)" in str(model_choice(spmm(generate("random:banded:2000:bandwidth=5", "csr"))))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_entries_are_asked_for_far_ahead_where_what_they_choose_is_far(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into the second level of cache: the places for lines on their way to the first are left to what is gathered."""
