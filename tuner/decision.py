@@ -26,6 +26,7 @@ from .trials import Trial, Trials
 Samples = Mapping[str, Sequence[tuple[float, ...]]]
 """The fastest sample of every round of the finals, by schedule."""
 
+_FAR = 1.25  # times as long as the best: far longer
 _BESIDE = 4e-6  # seconds that a run takes beside its kernel: the call from Python
 
 
@@ -71,7 +72,7 @@ def played(
         return _by_trials(chosen[base], best, is_eligible), once
     if verdict.disturbed and not chosen[base].disturbed and not best.disturbed:
         told = _by_trials(chosen[base], best, is_eligible)  # they had the machine for themselves at least
-        if told.winner != base or verdict.winner == base:  # few samples of a trial may leave open what many rounds told
+        if told.against_default.low > 1 or verdict.winner == base:  # few samples of a trial may leave open what many rounds told
             return told, once
     return verdict, samples
 
@@ -114,11 +115,12 @@ def _expected(trial: Trial) -> float:
 
 
 def _by_trials(default: Trial, best: Trial, is_eligible: bool) -> Verdict:
-    """Return the verdict by the trials' times of the default and of the best."""
+    """Return the verdict by the trials' times of the default and of the best: the default where their intervals meet, unless it took far
+    longer, which a slow sample among few does not make doubtful."""
     assert default.seconds is not None
     assert best.seconds is not None
     found = _compared(default, best)
-    if is_eligible and found.low <= 1:
+    if is_eligible and found.low <= 1 and default.seconds <= _FAR * best.seconds:
         return Verdict.uncontested(default.canonical, default.seconds)
     return Verdict(best.canonical, {default.canonical: (default.seconds,), best.canonical: (best.seconds,)}, found)
 

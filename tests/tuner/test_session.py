@@ -404,6 +404,15 @@ def test_finals_without_a_verdict_of_their_own_leave_the_decision_to_the_trials(
     assert 1 < result.speedup_low <= result.speedup <= result.speedup_high
 
 
+def test_what_is_far_faster_needs_no_finals(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time was over before them, and one slow sample of five is as long as the default's fastest: the default was chosen."""
+    monkeypatch.setattr("sparsetune.tuner.decision.play", no_time)
+    monkeypatch.setattr("sparsetune.tuner.decision._compared", lambda *_trials: Comparison(4.0, 0.9, 5.0))
+    assert str(campaign(database).best) != ""
+    monkeypatch.setattr("sparsetune.tuner.decision._FAR", 10.0)
+    assert str(campaign(database.with_name("other.sqlite")).best) == ""
+
+
 def test_disturbed_finals_decide_where_the_trials_leave_it_open(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One slow sample of five made a schedule that is twice as fast no faster for sure, and the default was chosen."""
 
