@@ -52,8 +52,8 @@ class Company:
         return waited or stolen or self.throttled > 0 or self.lacked > 0
 
     def as_row(self) -> list[float]:
-        """Return the figures that are recorded with a sample, in the order of ``records.SAMPLE``; none is below zero."""
-        return [max(0.0, figure) for figure in astuple(self)]
+        """Return the figures that are recorded with a sample, in the order of ``records.SAMPLE``."""
+        return list(astuple(self))
 
     def within(self, seconds: float) -> Company:
         """Return the company of the part of a sample that was timed: so long, in one piece.
