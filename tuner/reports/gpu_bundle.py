@@ -18,7 +18,7 @@ INPUTS = (
 )  # fmt: skip
 """Matrices of a web graph, electrophoresis, a dam, mail, a triangulation, clauses of a formula and roads; tensors of two knowledge bases
 and of handwritten characters."""
-SYNTHETIC = ("random:rmat:scale=20:nnz=1.6e7", "random:banded:1000000:bandwidth=8", "random:uniform:200000x100000x50000:nnz=1e7")
+SYNTHETIC = ("random:rmat:scale=19:nnz=8e6", "random:banded:1000000:bandwidth=8", "random:uniform:200000x100000x50000:nnz=1e7")
 """Larger inputs, which are generated where they are measured."""
 
 WHEELS = ("cffi", "pycparser", "cuda-core", "cuda-bindings", "cuda-pathfinder")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain, islice
 from random import Random
@@ -31,7 +33,8 @@ class GpuCase:
         order: of the input.
         columns: extents that kernels know when they are compiled.
         square: whether the input is multiplied by itself, and has to be square.
-        most: stored entries of an input, beyond which computing the expected result takes too long.
+        most: stored entries of an input, or products of two where it is multiplied by itself, beyond which computing the expected result
+            takes too long.
     """
 
     name: str
@@ -154,7 +157,8 @@ KERNELS = (
     GpuCase("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 128),)),
     GpuCase("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
     GpuCase("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV),
-    GpuCase("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True),
+    GpuCase("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True,
+            most=500_000_000),
     GpuCase("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
     GpuCase("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
     GpuCase("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), _TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),
@@ -165,9 +169,17 @@ KERNELS = (
 def kernels_for(data: Tensor) -> Iterator[GpuCase]:
     """Yield the kernels that fit an input."""
     for kernel in KERNELS:
-        is_small = kernel.most is None or data.nnz <= kernel.most
-        if kernel.order == data.order and is_small and (not kernel.square or data.shape[0] == data.shape[1]):
-            yield kernel
+        if kernel.order == data.order and (not kernel.square or data.shape[0] == data.shape[1]):
+            if kernel.most is None or _work(kernel, data) <= kernel.most:
+                yield kernel
+
+
+def _work(kernel: GpuCase, data: Tensor) -> int:
+    """Return the stored entries of an input, or the products of two of them that its own square adds up."""
+    if not kernel.square:
+        return int(data.nnz)
+    stored = data.to_scipy()
+    return int(np.diff(stored.indptr).astype(np.int64)[stored.indices].sum())
 
 
 LISTED = 200
@@ -239,7 +251,11 @@ def far(columns: int) -> scipy.sparse.csr_array:
 def _by_rows(values: NDArray[Any], crd: NDArray[Any], pos: NDArray[Any], shape: tuple[int, int]) -> scipy.sparse.csr_array:
     """Return a matrix whose indices have 32 bits where these are enough."""
     width = np.int32 if max(len(crd), *shape) <= np.iinfo(np.int32).max else np.int64
-    return scipy.sparse.csr_array((values, crd.astype(width), pos.astype(width)), shape=shape)
+    return scipy.sparse.csr_array((values, crd.astype(width, copy=False), pos.astype(width, copy=False)), shape=shape)
+
+
+_STRETCH = 1 << 16
+"""Rows whose entries are drawn together."""
 
 
 def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) -> scipy.sparse.csr_array:
@@ -251,11 +267,22 @@ def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) ->
     weights: NDArray[np.float64] = np.arange(1, rows + 1, dtype=np.float64) ** -skew
     counts = np.minimum(np.round(weights * (entries / weights.sum())), columns).astype(np.int64)
     rng.shuffle(counts)
-    pos = np.concatenate(([0], np.cumsum(counts)))
-    strides = columns // np.maximum(counts, 1)
-    place = np.arange(pos[-1]) - np.repeat(pos[:-1], counts)
-    crd = place * np.repeat(strides, counts) + (rng.random(pos[-1]) * np.repeat(strides, counts)).astype(np.int64)
-    return _by_rows(rng.random(pos[-1]), crd, pos, (rows, columns))
+    pos, strides = np.concatenate(([0], np.cumsum(counts))), columns // np.maximum(counts, 1)
+    values, crd = np.empty(pos[-1]), np.empty(pos[-1], np.int32 if columns <= np.iinfo(np.int32).max else np.int64)
+
+    def drawn(low: int, number: int) -> None:
+        """Draw the entries of a stretch of rows, by random numbers of its own."""
+        own, high = np.random.default_rng((seed, number)), min(low + _STRETCH, rows)
+        part = slice(pos[low], pos[high])
+        each, width = counts[low:high], np.repeat(strides[low:high], counts[low:high])
+        place = np.arange(pos[low], pos[high]) - np.repeat(pos[low:high], each)
+        crd[part] = place * width + (own.random(len(place)) * width).astype(np.int64)
+        own.random(out=values[part])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(drawn, range(0, rows, _STRETCH), range(rows)):
+            pass
+    return _by_rows(values, crd, pos, (rows, columns))
 
 
 def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:
