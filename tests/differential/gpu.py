@@ -1,12 +1,15 @@
-"""Random legal GPU schedules of the kernels of the papers, run thread by thread on the processor, with everything that they do checked."""
+"""Random legal GPU schedules of the kernels of the papers: run on the GPU of this machine, or where it has none, thread by thread on the
+processor, with everything that they do checked."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -21,12 +24,14 @@ from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.kernel import Kernel
+from sparsetune.compiler.native.devices import architecture_here, find_program
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.templates import templates
 from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel
+from sparsetune.compiler.targets.cuda_objects import cubin_of, host_object
 from sparsetune.compiler.targets.executor import executor_flags
 
 from . import compare
@@ -35,7 +40,8 @@ from .drawer import Drawer, chains
 from .runner import Failure, SomeCase, last_lines
 from .scheduled import SHAPES, Scheduled, _difference, kinds_of, operands, random_draw, reference
 
-TARGET = "cuda-executor"
+TARGET = "cuda" if find_program("nvidia-smi") else "cuda-executor"
+"""What runs the kernels of tests: the GPU of this machine, or the executor where it has none."""
 NEVER = "on a GPU"
 """How refusals begin of what is legal, but has no form on a GPU: workspaces that grow while a kernel runs, lists that several fill."""
 
@@ -84,6 +90,18 @@ def fault(case: Scheduled, made: Kernel, patterns: Sequence[tuple[int, str]]) ->
         if wrong:
             return f"{wrong}, shape {shape}, {pattern}"
     return None
+
+
+def build(kernels: Sequence[TypedKernel], folder: Path, name: str) -> None:
+    """Compile kernels for what runs them, many at a time."""
+    if TARGET == "cuda-executor":
+        build_on_processor(kernels, folder, name)
+        return
+    arch, sources = architecture_here(), [kernel.source for kernel in kernels]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = [pool.submit(host_object, source, 300.0) for source in sources]
+        for made in [*objects, *(pool.submit(cubin_of, source, arch) for source in sources)]:
+            made.result()
 
 
 def build_on_processor(kernels: Sequence[TypedKernel], folder: Path, name: str) -> None:
@@ -270,7 +288,7 @@ def _run(
         else:
             ready.append((case, made, kernel))
     with tempfile.TemporaryDirectory() as folder:
-        build_on_processor([kernel for _, _, kernel in ready], Path(folder), "kernels")
+        build([kernel for _, _, kernel in ready], Path(folder), "kernels")
         for case, made, _ in ready:
             try:
                 message = check(case, made)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from differential import gpu
 from differential.interpreted import interpreted
 from differential.runner import run_isolated
 from differential.scheduled import random_path, run_paths
@@ -26,15 +27,15 @@ SCHEDULES = {
     "across tiles": (PATH + "split(m, b, n, 7); reorder(n, b)", "cpu"),
     "threads of blocks": (
         PATH + "split(m, b, q, 64); split(q, t, n, 4); parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, atomics)",
-        "cuda-executor",
+        gpu.TARGET,
     ),
     "threads of blocks, carried": (
         PATH + "split(m, b, q, 64); split(q, t, n, 4); parallelize(b, gpu_block, temporary); parallelize(t, gpu_thread, temporary)",
-        "cuda-executor",
+        gpu.TARGET,
     ),
     "warps, carried": (
         PATH + "split(m, b, q, 64); split(q, w, n, 16); parallelize(b, gpu_block, temporary); parallelize(w, gpu_warp, temporary)",
-        "cuda-executor",
+        gpu.TARGET,
     ),
 }  # fmt: skip
 
@@ -54,7 +55,7 @@ def matrices(width: int, empty: int) -> dict[str, scipy.sparse.csr_array]:
 def test_rows_of_any_length(name: str) -> None:
     schedule, target = SCHEDULES[name]
     kernel = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target=target)
-    empty = 10_000 if target == "cuda-executor" else 3000
+    empty = 10_000 if target == gpu.TARGET else 3000
     for pattern, matrix in matrices(3000, empty).items():
         x = np.arange(1.0, matrix.shape[1] + 1)
         np.testing.assert_array_equal(kernel(A=matrix, x=x), matrix @ x, err_msg=pattern)

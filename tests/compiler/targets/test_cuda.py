@@ -158,10 +158,10 @@ def source(name: str) -> str:
 @needs_cxx
 def test_every_mapping_is_right(tmp_path: Path) -> None:
     made = {
-        name: st.compile(expression, formats, schedule=schedule, target="cuda-executor")
+        name: st.compile(expression, formats, schedule=schedule, target=gpu.TARGET)
         for name, (expression, formats, schedule) in MAPPINGS.items()
     }
-    gpu.build_on_processor([kernel.default_kernel for kernel in made.values()], tmp_path, "mappings")
+    gpu.build([kernel.default_kernel for kernel in made.values()], tmp_path, "mappings")
     for name, kernel in made.items():
         expression, formats, _ = MAPPINGS[name]
         for seed, density in ((0, 0.3), (1, 0.02)):
@@ -198,8 +198,8 @@ def test_rows_of_any_length_in_all_mappings(rows: int, tmp_path: Path) -> None:
     """One row with all entries, so many rows next to none of which has entries, and no entries."""
     library = {f"library: {found.name}, {found.expression}": found for found in LIBRARY if found.target == "cuda"}
     every = MAPPINGS | {name: (found.expression, dict(found.formats), found.text) for name, found in library.items() if not found.extents}
-    made = {name: st.compile(text, formats, schedule=schedule, target="cuda-executor") for name, (text, formats, schedule) in every.items()}
-    gpu.build_on_processor([kernel.default_kernel for kernel in made.values()], tmp_path, "mappings")
+    made = {name: st.compile(text, formats, schedule=schedule, target=gpu.TARGET) for name, (text, formats, schedule) in every.items()}
+    gpu.build([kernel.default_kernel for kernel in made.values()], tmp_path, "mappings")
     for name, kernel in made.items():
         expression, formats, _ = every[name]
         for pattern in ODD:
@@ -373,7 +373,7 @@ def test_sources_compile_without_the_package(nvcc: str, tmp_path: Path) -> None:
 
 @needs_cxx
 def test_workspaces_of_a_block_are_shared_between_barriers() -> None:
-    kernel = st.compile(SPMM, {"A": "csr"}, schedule=SHARED, target="cuda-executor")
+    kernel = st.compile(SPMM, {"A": "csr"}, schedule=SHARED, target=gpu.TARGET)
     assert "ST_SHARED(double, w, 8);" in kernel.source
     assert "st_barrier_of_block();" in kernel.source
     arrays = operands(SPMM, {"A": "csr"})
@@ -409,7 +409,7 @@ def test_neighbouring_elements_are_loaded_together_where_they_are_aligned(
     schedule: str, extent: int | None, dtype: str, call: str | None
 ) -> None:
     known = {} if extent is None else {"k": extent}
-    kernel = st.compile(SPMM, {"A": "csr"}, known, schedule, dtype=dtype, target="cuda-executor")
+    kernel = st.compile(SPMM, {"A": "csr"}, known, schedule, dtype=dtype, target=gpu.TARGET)
     assert ("st_load_wide" in kernel.source) == (call is not None)
     assert call is None or call in kernel.source
     arrays = {name: values.astype(dtype) for name, values in operands(SPMM, {"A": "csr"}).items()}
@@ -424,7 +424,7 @@ def test_sums_that_are_carried_need_no_atomics() -> None:
     assert "st_device.carry(y_vals_to, y_vals_kept, y_vals, y_vals_slots, 1, 0);" in text
     rng = np.random.default_rng(0)
     matrix, x = scipy.sparse.csr_array(rng.random((3, 400)) * (rng.random((3, 400)) < 0.9)), rng.random(400)
-    found = st.compile(SPMV, {"A": "csr"}, schedule=CARRIED, target="cuda-executor")(A=matrix, x=x)
+    found = st.compile(SPMV, {"A": "csr"}, schedule=CARRIED, target=gpu.TARGET)(A=matrix, x=x)
     np.testing.assert_allclose(found, matrix.toarray() @ x, rtol=1e-14)
 
 
@@ -508,14 +508,14 @@ def test_nothing_runs_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_cxx
 def test_functions_of_expressions_have_the_values_of_numpy() -> None:
-    kernel = st.compile("y(i) = exp(x(i)) + pow(x(i), 2.5) + tanh(x(i)) * sqrt(x(i)) + abs(log(x(i)))", target="cuda-executor")
+    kernel = st.compile("y(i) = exp(x(i)) + pow(x(i), 2.5) + tanh(x(i)) * sqrt(x(i)) + abs(log(x(i)))", target=gpu.TARGET)
     x = np.linspace(0.1, 2, 40)
     np.testing.assert_allclose(kernel(x=x), np.exp(x) + x**2.5 + np.tanh(x) * np.sqrt(x) + np.abs(np.log(x)))
 
 
 @needs_cxx
 def test_transfers_are_counted() -> None:
-    kernel = st.compile(SPMV, {"A": "csr"}, target="cuda-executor")
+    kernel = st.compile(SPMV, {"A": "csr"}, target=gpu.TARGET)
     stored, x = scipy.sparse.eye_array(10, format="csr"), np.ones(10)
     bound = kernel.bind(A=stored, x=x)
     np.testing.assert_array_equal(bound(), x)
@@ -531,7 +531,7 @@ def test_dense_blocks_without_entries_take_no_place() -> None:
     kernel = st.compile(
         "A(j,i,l) = B(l,j,i)",
         {"B": "dense, dense, compressed", "A": st.Format("compressed, dense, compressed", order)},
-        target="cuda-executor",
+        target=gpu.TARGET,
     )
     b = np.zeros((7, 3, 4))
     b[2, 1, 3], b[4, 0, 0], b[4, 2, 1] = 1.0, 2.0, 3.0

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from differential import gpu
 from sparsetune.compiler.errors import BuildError
 from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
@@ -64,7 +65,7 @@ def test_nothing_that_a_thread_carries_is_read_back() -> None:
 @pytest.mark.parametrize("schedule", [SHORT, SHORT.replace("atomics", "temporary").replace("no_races", "temporary")])
 def test_short_and_long_rows_are_right(schedule: str) -> None:
     rng = np.random.default_rng(0)
-    kernel = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda-executor")
+    kernel = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target=gpu.TARGET)
     for density, shape in ((0.05, (50, 20)), (0.9, (3, 70)), (0.3, (20, 9)), (0.0, (5, 5))):
         matrix = scipy.sparse.csr_array(rng.integers(1, 5, shape) * (rng.random(shape) < density).astype(float))
         x = rng.integers(1, 5, shape[1]).astype(float)

@@ -45,8 +45,8 @@ def product(first: Any, second: Any) -> Any:
 
 @needs_cxx
 def test_products_are_right_with_tables_near_and_far(tmp_path: Path) -> None:
-    made = {name: st.compile(SPGEMM, CSR, schedule=schedule, target="cuda-executor") for name, schedule in SCHEDULES.items()}
-    gpu.build_on_processor([kernel.default_kernel for kernel in made.values()], tmp_path, "products")
+    made = {name: st.compile(SPGEMM, CSR, schedule=schedule, target=gpu.TARGET) for name, schedule in SCHEDULES.items()}
+    gpu.build([kernel.default_kernel for kernel in made.values()], tmp_path, "products")
     operands = [
         (matrix(9, 20, 0.2, 0), matrix(20, 30, 0.2, 1)),
         (matrix(5, 40, 0.1, 2), matrix(40, 1500, 0.3, 3)),  # the full row comes to more keys than shared memory has slots
@@ -66,7 +66,7 @@ def test_sums_of_a_row_have_the_same_bits_in_every_run() -> None:
     """No two threads add to one key at once where a loop along the row of the second matrix goes to them, in the order of the first."""
     rng = np.random.default_rng(0)
     first, second = (scipy.sparse.csr_array(rng.random((12, 12)) * (rng.random((12, 12)) < 0.6)) for _ in range(2))
-    kernel = st.compile(SPGEMM, CSR, schedule=SCHEDULES["row to a warp"], target="cuda-executor")
+    kernel = st.compile(SPGEMM, CSR, schedule=SCHEDULES["row to a warp"], target=gpu.TARGET)
     assert "st_atomic_add" not in kernel.source
     in_order = st.compile(SPGEMM, CSR)(A=first, B=second).to_scipy()
     np.testing.assert_array_equal(kernel(A=first, B=second).to_scipy().data, in_order.data)
@@ -85,7 +85,7 @@ def test_sums_of_a_row_have_the_same_bits_in_every_run() -> None:
 ])  # fmt: skip
 def test_tables_of_other_results(expression: str, formats: dict[str, str], schedule: str) -> None:
     rng, extents = np.random.default_rng(1), {"i": 7, "j": 6, "k": 9, "l": 5}
-    kernel = st.compile(expression, formats, schedule=schedule, target="cuda-executor")
+    kernel = st.compile(expression, formats, schedule=schedule, target=gpu.TARGET)
     left, right = expression.replace(" ", "").split("=")
     arrays, terms = {}, []
     for factor in right.split("*"):
