@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain, islice
 from random import Random
@@ -23,6 +21,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.space.candidates import candidates
 from ...compiler.space.library import schedules_for
 from ...compiler.storage.tensor import Tensor
+from .gpu_work import lengths, products
 
 
 @frozen
@@ -35,6 +34,8 @@ class GpuCase:
         square: whether the input is multiplied by itself, and has to be square.
         most: stored entries of an input, or products of two where it is multiplied by itself, beyond which computing the expected result
             takes too long.
+        serial: mappings that leave a whole row, or column, to one thread, and the most entries there, or products, with which they run:
+            with more of them they take seconds.
     """
 
     name: str
@@ -45,6 +46,15 @@ class GpuCase:
     columns: tuple[tuple[str, int], ...] = ()
     square: bool = False
     most: int | None = None
+    serial: tuple[tuple[str, int], ...] = ()
+
+    def takes(self, what: str, data: Tensor) -> bool:
+        """Whether a mapping is done in a moment on an input, however its entries are spread."""
+        most = dict(self.serial).get(what)
+        if most is None:
+            return True
+        rows = products(data) if self.square else lengths(data, dict(self.formats)["A"] == "csc")
+        return int(rows.max(initial=0)) <= most
 
     def schedules(self) -> Iterator[tuple[str, str]]:
         """Yield the schedules of the library that fit, then the mappings."""
@@ -147,7 +157,7 @@ _TTMC = (
     ("slice to a warp, columns to threads", "parallelize(i, gpu_warp, no_races); parallelize(m, gpu_thread, no_races)"),
 )  # fmt: skip
 
-SPMV = GpuCase("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV)
+SPMV = GpuCase("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV, serial=(("row to a thread", 200_000),))
 FAR = ("warp per row", UNROLLED, "merge path", "2048 nonzeros to a block, 8 to a thread")
 """Mappings of SpMV that are run on more than 2^31 entries."""
 
@@ -156,9 +166,10 @@ KERNELS = (
     GpuCase("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 32),)),
     GpuCase("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 128),)),
     GpuCase("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
-    GpuCase("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV),
+    GpuCase("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV,
+            serial=(("column to a thread", 50_000),)),
     GpuCase("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True,
-            most=500_000_000),
+            most=500_000_000, serial=(("row to a thread", 4096),)),
     GpuCase("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
     GpuCase("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
     GpuCase("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), _TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),
@@ -169,17 +180,10 @@ KERNELS = (
 def kernels_for(data: Tensor) -> Iterator[GpuCase]:
     """Yield the kernels that fit an input."""
     for kernel in KERNELS:
-        if kernel.order == data.order and (not kernel.square or data.shape[0] == data.shape[1]):
-            if kernel.most is None or _work(kernel, data) <= kernel.most:
-                yield kernel
-
-
-def _work(kernel: GpuCase, data: Tensor) -> int:
-    """Return the stored entries of an input, or the products of two of them that its own square adds up."""
-    if not kernel.square:
-        return int(data.nnz)
-    stored = data.to_scipy()
-    return int(np.diff(stored.indptr).astype(np.int64)[stored.indices].sum())
+        if kernel.order != data.order or (kernel.square and data.shape[0] != data.shape[1]):
+            continue
+        if kernel.most is None or (products(data).sum() if kernel.square else data.nnz) <= kernel.most:
+            yield kernel
 
 
 LISTED = 200
@@ -241,55 +245,3 @@ def _has_form(case: Listed) -> bool:
         return bool(compile_kernel(case.expression, dict(case.formats), None, case.schedule, target="cuda", arch="sm_90").source)
     except ScheduleError:
         return False
-
-
-def far(columns: int) -> scipy.sparse.csr_array:
-    """Return a matrix of a thousand full rows of ones."""
-    return _by_rows(np.ones(1000 * columns), np.tile(np.arange(columns), 1000), np.arange(1001) * columns, (1000, columns))
-
-
-def _by_rows(values: NDArray[Any], crd: NDArray[Any], pos: NDArray[Any], shape: tuple[int, int]) -> scipy.sparse.csr_array:
-    """Return a matrix whose indices have 32 bits where these are enough."""
-    width = np.int32 if max(len(crd), *shape) <= np.iinfo(np.int32).max else np.int64
-    return scipy.sparse.csr_array((values, crd.astype(width, copy=False), pos.astype(width, copy=False)), shape=shape)
-
-
-_STRETCH = 1 << 16
-"""Rows whose entries are drawn together."""
-
-
-def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) -> scipy.sparse.csr_array:
-    """Return a matrix whose row r has entries in proportion to (r + 1) to the power of -skew, in random columns, each at most once.
-
-    Rows are in random order. No row has more entries than columns; what that cuts off is missing.
-    """
-    rng = np.random.default_rng(seed)
-    weights: NDArray[np.float64] = np.arange(1, rows + 1, dtype=np.float64) ** -skew
-    counts = np.minimum(np.round(weights * (entries / weights.sum())), columns).astype(np.int64)
-    rng.shuffle(counts)
-    pos, strides = np.concatenate(([0], np.cumsum(counts))), columns // np.maximum(counts, 1)
-    values, crd = np.empty(pos[-1]), np.empty(pos[-1], np.int32 if columns <= np.iinfo(np.int32).max else np.int64)
-
-    def drawn(low: int, number: int) -> None:
-        """Draw the entries of a stretch of rows, by random numbers of its own."""
-        own, high = np.random.default_rng((seed, number)), min(low + _STRETCH, rows)
-        part = slice(pos[low], pos[high])
-        each, width = counts[low:high], np.repeat(strides[low:high], counts[low:high])
-        place = np.arange(pos[low], pos[high]) - np.repeat(pos[low:high], each)
-        crd[part] = place * width + (own.random(len(place)) * width).astype(np.int64)
-        own.random(out=values[part])
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(drawn, range(0, rows, _STRETCH), range(rows)):
-            pass
-    return _by_rows(values, crd, pos, (rows, columns))
-
-
-def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:
-    """Return matrices that mappings have to survive: all entries in one row, next to no rows with entries, no entries."""
-    rng = np.random.default_rng(1)
-    one = _by_rows(rng.random(width), np.arange(width), np.repeat([0, width], [8, 13]), (20, width))
-    ends = np.repeat(np.arange(10), np.diff([0, *np.sort(rng.choice(empty_rows, 9, False)) + 1, empty_rows + 1]))
-    few = _by_rows(rng.random(9), rng.permutation(9), ends, (empty_rows, 9))
-    none = _by_rows(np.zeros(0), np.zeros(0), np.zeros(1001), (1000, 70))
-    return {"one row has all": one, f"{empty_rows} rows, 9 entries": few, "no entries": none}

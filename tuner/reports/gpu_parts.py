@@ -18,8 +18,9 @@ from ...compiler.native.devices import gpu_state
 from ...compiler.storage.construct import borrowed
 from ...datasets import load
 from ..measure.eviction import FLUSHED
-from .gpu_cases import FAR, KERNELS, LISTED, PLAIN, SPMV, UNROLLED, Listed, edges, far, kernels_for, listed, skewed
+from .gpu_cases import FAR, KERNELS, LISTED, PLAIN, SPMV, UNROLLED, Listed, kernels_for, listed
 from .gpu_cusparse import cusparse
+from .gpu_matrices import edges, far, skewed
 from .gpu_race import Device, race
 from .gpu_rivals import installed
 from .gpu_rows import Rows

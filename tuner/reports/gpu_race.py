@@ -101,7 +101,7 @@ def race(
         return measured
 
     for what, schedule in kernel.schedules():
-        if only is None or what in only:
+        if (only is None or what in only) and kernel.takes(what, data):
             rows.add(name, int(data.nnz), kernel.name, "generated", what, ours(schedule))
     if not others:
         return

@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import sparsetune as st
 from click.testing import CliRunner, Result
 from sparsetune.compiler.errors import BuildError
 from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
+from sparsetune.compiler.storage.construct import borrowed
 from sparsetune.datasets import load
 from sparsetune.tuner.reports import gpu, gpu_bundle, gpu_oracle
 from sparsetune.tuner.reports.gpu_bundle import INPUTS, chosen
-from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, GpuCase, kernels_for, skewed
+from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, GpuCase, kernels_for
+from sparsetune.tuner.reports.gpu_matrices import skewed
 from sparsetune.tuner.reports.gpu_oracle import same
 from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED
 from sparsetune.tuner.reports.gpu_rows import FILE, DeviceLostError, Row, Rows, read_rows
@@ -167,6 +170,23 @@ def test_a_machine_without_a_gpu_is_told_so(tmp_path: Path, monkeypatch: pytest.
 def test_square_inputs_are_multiplied_by_themselves() -> None:
     assert "SpGEMM" in {kernel.name for kernel in kernels_for(load("random:uniform:6x6:nnz=9"))}
     assert "SpGEMM" not in {kernel.name for kernel in kernels_for(load("random:uniform:6x7:nnz=9"))}
+
+
+@pytest.mark.parametrize(("name", "what", "most"), [(case.name, *each) for case in KERNELS for each in case.serial])
+def test_no_thread_alone_gets_what_takes_seconds(name: str, what: str, most: int) -> None:
+    kernel = next(kernel for kernel in KERNELS if kernel.name == name)
+    assert what in dict(kernel.schedules())
+    side = int(most**0.5) + 1 if kernel.square else most + 1
+    few, many = np.arange(9), np.arange(side)
+    for filled, taken in ((few, True), (many, False)):
+        if kernel.square:  # a full square, every row of which adds up all products
+            rows, columns = (part.ravel() for part in np.meshgrid(filled, filled))
+        else:
+            rows, columns = np.zeros_like(filled), filled
+        entries = (rows, columns) if name != "SpMSpV" else (columns, rows)
+        matrix = scipy.sparse.csr_array((np.ones(len(rows)), entries), shape=(side, side))
+        assert kernel.takes(what, borrowed(matrix)) == taken
+        assert kernel.takes("another mapping", borrowed(matrix))
 
 
 def test_kernels_by_hand_compile_for_two_architectures(tmp_path: Path) -> None:

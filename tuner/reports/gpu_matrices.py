@@ -1,0 +1,64 @@
+"""Matrices that are made for the report on GPUs: more entries than 2^31, rows of ever more different lengths, and what breaks mappings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+
+def far(columns: int) -> scipy.sparse.csr_array:
+    """Return a matrix of a thousand full rows of ones."""
+    return _by_rows(np.ones(1000 * columns), np.tile(np.arange(columns), 1000), np.arange(1001) * columns, (1000, columns))
+
+
+def _by_rows(values: NDArray[Any], crd: NDArray[Any], pos: NDArray[Any], shape: tuple[int, int]) -> scipy.sparse.csr_array:
+    """Return a matrix whose indices have 32 bits where these are enough."""
+    width = np.int32 if max(len(crd), *shape) <= np.iinfo(np.int32).max else np.int64
+    return scipy.sparse.csr_array((values, crd.astype(width, copy=False), pos.astype(width, copy=False)), shape=shape)
+
+
+_STRETCH = 1 << 16
+"""Rows whose entries are drawn together."""
+
+
+def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) -> scipy.sparse.csr_array:
+    """Return a matrix whose row r has entries in proportion to (r + 1) to the power of -skew, in random columns, each at most once.
+
+    Rows are in random order. No row has more entries than columns; what that cuts off is missing.
+    """
+    rng = np.random.default_rng(seed)
+    weights: NDArray[np.float64] = np.arange(1, rows + 1, dtype=np.float64) ** -skew
+    counts = np.minimum(np.round(weights * (entries / weights.sum())), columns).astype(np.int64)
+    rng.shuffle(counts)
+    pos, strides = np.concatenate(([0], np.cumsum(counts))), columns // np.maximum(counts, 1)
+    values, crd = np.empty(pos[-1]), np.empty(pos[-1], np.int32 if columns <= np.iinfo(np.int32).max else np.int64)
+
+    def drawn(low: int, number: int) -> None:
+        """Draw the entries of a stretch of rows, by random numbers of its own."""
+        own, high = np.random.default_rng((seed, number)), min(low + _STRETCH, rows)
+        part = slice(pos[low], pos[high])
+        each, width = counts[low:high], np.repeat(strides[low:high], counts[low:high])
+        place = np.arange(pos[low], pos[high]) - np.repeat(pos[low:high], each)
+        crd[part] = place * width + (own.random(len(place)) * width).astype(np.int64)
+        own.random(out=values[part])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(drawn, range(0, rows, _STRETCH), range(rows)):
+            pass
+    return _by_rows(values, crd, pos, (rows, columns))
+
+
+def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:
+    """Return matrices that mappings have to survive: all entries in one row, next to no rows with entries, no entries."""
+    rng = np.random.default_rng(1)
+    one = _by_rows(rng.random(width), np.arange(width), np.repeat([0, width], [8, 13]), (20, width))
+    ends = np.repeat(np.arange(10), np.diff([0, *np.sort(rng.choice(empty_rows, 9, False)) + 1, empty_rows + 1]))
+    few = _by_rows(rng.random(9), rng.permutation(9), ends, (empty_rows, 9))
+    none = _by_rows(np.zeros(0), np.zeros(0), np.zeros(1001), (1000, 70))
+    return {"one row has all": one, f"{empty_rows} rows, 9 entries": few, "no entries": none}
