@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from importlib import import_module, metadata
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from ..errors import BuildError
@@ -41,9 +42,13 @@ def nvrtc_version() -> str:
         return "NVRTC: none"
 
 
+_IMPORTING = Lock()
+
+
 def _core() -> Any:
     try:
-        return import_module("cuda.core")
+        with _IMPORTING:  # of two threads that import it at once, one would see half of it
+            return import_module("cuda.core")
     except Exception as error:  # whatever a broken installation raises
         raise BuildError(f"kernels for GPUs are compiled by NVRTC through cuda-core, which this Python lacks: {_MISSING}") from error
 

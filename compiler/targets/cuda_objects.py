@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,7 @@ def _kept(made_for: tuple[Any, ...], source: str, ending: str, make: Callable[[P
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        workplace = target.parent / f".making-cuda-{key[:16]}-{os.getpid()}"
-        workplace.mkdir(exist_ok=True)
+        workplace = Path(tempfile.mkdtemp(prefix=f".making-cuda-{key[:16]}-", dir=target.parent))
         try:
             os.replace(make(workplace), target)
         finally:

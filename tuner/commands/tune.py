@@ -197,7 +197,8 @@ def _show(result: TuneResult) -> None:
     print(f"why         {reason(problem, result.best, result.speedup)}")
     print(f"database    {result.database}")
     operands = ", ".join(f'"{name}": {name}' for name in problem.operands)
-    print(f"used by     sparsetune.evaluate({problem.expression!r}, {{{operands}}}, threads={problem.threads})")
+    where = f"threads={problem.threads}" if problem.target == "cpu" else f"target={problem.target!r}"
+    print(f"used by     sparsetune.evaluate({problem.expression!r}, {{{operands}}}, {where})")
 
 
 def _show_stages(stages: Sequence[Mapping[str, Any]]) -> None:

@@ -80,8 +80,7 @@ def same(found: Any, wanted: Any) -> str:
         ours, theirs = (scipy.sparse.csr_array(_matrix(part)) for part in (found, wanted))
         if ours.shape != theirs.shape:
             return f"its shape is {ours.shape}, not {theirs.shape}"
-        difference: Any = abs(ours - theirs)
-        left, right = np.array([difference.max() if difference.nnz else 0.0]), np.zeros(1)
+        left, right = _aligned(ours, theirs)
     else:
         left, right = np.asarray(found), np.asarray(wanted)
     if left.shape != right.shape:
@@ -91,6 +90,16 @@ def same(found: Any, wanted: Any) -> str:
         parts = pool.map(lambda low: _error(left[low : low + step], right[low : low + step]), range(0, len(left), step))
         error = max(parts, default=0.0)
     return "yes" if error < 1e-9 else f"wrong by {error:.2g}"
+
+
+def _aligned(ours: Any, theirs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the values of two matrices, entry by entry; where they store different entries, 0 for those that one lacks."""
+    for matrix in (ours, theirs):
+        matrix.sum_duplicates()
+    if not (np.array_equal(ours.indptr, theirs.indptr) and np.array_equal(ours.indices, theirs.indices)):
+        rows, columns = (ours.astype(bool) + theirs.astype(bool)).nonzero()
+        return np.asarray(ours[rows, columns]), np.asarray(theirs[rows, columns])
+    return ours.data, theirs.data
 
 
 def _error(left: NDArray[Any], right: NDArray[Any]) -> float:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +20,7 @@ import sparsetune as st
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.native.nvrtc import compile_cubin
 from sparsetune.compiler.targets.cuda import CudaKernel
+from sparsetune.compiler.targets.cuda_objects import cubin_of, host_object
 
 pytest.importorskip("cuda.core")
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
@@ -54,6 +59,28 @@ def driver(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 def compute(schedule: str = "", **options: str) -> None:
     """Run a kernel whose result means nothing."""
     st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda", **options)(A=scipy.sparse.eye_array(10, format="csr"), x=np.ones(10))
+
+
+def test_many_threads_compile_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A module that another thread is importing is half there, and two that make one object do not take each other's files away."""
+    state = SimpleNamespace(inside=0, most=0)
+
+    def slowly(name: str) -> Any:
+        state.inside += 1
+        state.most = max(state.most, state.inside)
+        time.sleep(0.01)
+        state.inside -= 1
+        return import_module(name)
+
+    monkeypatch.setattr("sparsetune.compiler.native.nvrtc.import_module", slowly)
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path))
+    source = st.compile(SPMV, {"A": "csr"}, target="cuda", arch="sm_90").source
+    with ThreadPoolExecutor(8) as pool:
+        objects = [pool.submit(host_object, source, 300.0) for _ in range(4)]
+        images = [pool.submit(cubin_of, source, "sm_90") for _ in range(4)]
+        assert len({made.result() for made in objects}) == len({made.result() for made in images}) == 1
+    assert state.most == 1
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cubin", ".so"]
 
 
 def test_kernels_are_launched_with_what_they_take(driver: Path) -> None:

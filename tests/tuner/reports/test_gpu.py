@@ -139,6 +139,11 @@ def test_what_is_wrong_is_said() -> None:
     assert same(np.array([1.0, 2.0]), np.array([1.0, 2.1])).startswith("wrong by 0.04")
     assert same(np.ones(3), np.ones(4)) == "its shape is (3,), not (4,)"
     assert same(np.array([np.nan]), np.ones(1)) == "wrong by nan"
+    large = scipy.sparse.csr_array(np.array([[1e18, 0.0], [3.0, 4.0]]))
+    assert same(large * (1 + 1e-15), large) == "yes"
+    assert same(scipy.sparse.csr_array(large + np.array([[0.0, 0.0], [0.0, 1.0]])), large) == "wrong by 0.25"
+    assert same(scipy.sparse.csr_array(np.diag([1e18, 4.0])), large) == "wrong by 1"
+    assert same(scipy.sparse.csr_array(np.diag([1e18, np.nan])), large) == "wrong by nan"
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
