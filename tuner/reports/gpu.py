@@ -17,14 +17,14 @@ from pathlib import Path
 
 import click
 
-from ...compiler.errors import SparsetuneError
+from ...compiler.errors import DataError, SparsetuneError
 from ...compiler.evaluate import compile_kernel
 from ...compiler.kernel import Signature
 from ...compiler.native.folders import cache_folder
 from ...compiler.targets.cuda_objects import cubin_of, host_object
 from .gpu_bundle import begin, bundle
 from .gpu_cases import FAR, KERNELS, LISTED, SPMV, listed
-from .gpu_page import page
+from .gpu_page import PICTURE, page, picture
 from .gpu_parts import MINUTES, PARTS, Asked, note_state
 from .gpu_race import Device
 from .gpu_rivals import SOURCE
@@ -90,8 +90,20 @@ def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path) ->
             seconds = min(end - time.monotonic(), 60 * shares[part])
             if _is_through([part, *words, "--folder", str(folder)], seconds):
                 left.remove(part)
-            publish(output, page(read_rows(folder / FILE)))
+            _write_page(folder, output)
     click.echo(f"left for another time: {', '.join(left) or 'nothing'}")
+
+
+def _write_page(folder: Path, output: Path) -> None:
+    """Write the page, and the picture beside it where matplotlib is here."""
+    rows = read_rows(folder / FILE)
+    try:
+        drawn = picture(rows)
+    except DataError:
+        drawn = None
+    if drawn is not None:
+        publish(output.with_name(PICTURE), drawn)
+    publish(output, page(rows, drawn is not None))
 
 
 def _is_through(words: Sequence[str], seconds: float) -> bool:
@@ -112,7 +124,7 @@ def _is_through(words: Sequence[str], seconds: float) -> bool:
 @click.command()
 @click.argument("part", type=click.Choice([*PARTS, "all", "page", "prepare"]))
 @click.argument("inputs", nargs=-1)
-@folder_option("--folder", Path("results/gpu"), "Where rows are kept.")
+@folder_option("--folder", Path("results"), "Where rows are kept.")
 @click.option("--minutes", type=float, default=7.5, show_default=True, help="After which it stops; run it again to go on.")
 @click.option("--target", type=click.Choice(["cuda", "cuda-executor"]), default="cuda", show_default=True)
 @click.option("--runs", type=int, default=RUNS, show_default=True, help="Of each kernel.")
@@ -129,7 +141,7 @@ def main(
     """Run a PART: machine, right, kernels (on INPUTS: files or names), edges, skew, far, sanitizer, or all of them; or page, or prepare,
     which need no device."""
     if part == "page":
-        publish(output, page(read_rows(folder / FILE)))
+        _write_page(folder, output)
         return
     try:
         if part == "prepare":

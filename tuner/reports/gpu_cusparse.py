@@ -33,6 +33,8 @@ ALGORITHMS: Mapping[str, Mapping[str, int]] = {
 """Numbers of cusparse.h, for compressed rows."""
 _NAMES = ("libcusparse.so.12", "libcusparse.so.13", "libcusparse.so.11", "libcusparse.so")
 _F64, _I32, _ROWS, _PLAIN, _TRANSPOSED = 1, 2, 2, 0, 1
+BEFOREHAND = ": preprocessing alone"
+"""How rows end that tell what is done once before many runs."""
 _PREPROCESSED = ("SpMV", "SpMM", "SDDMM")
 
 
@@ -63,7 +65,7 @@ def runs_of_cusparse(rivals: Callable[[], CudaKernel], kernel: str, operands: Ma
         start = partial(_started, rivals, family, operands, number)
         yield Run(f"{family}, {name}", partial(start, preprocessing=False))
         if family in _PREPROCESSED and hasattr(cusparse(), f"cusparse{family}_preprocess"):
-            yield Run(f"{family}, {name}: preprocessing alone", partial(start, preprocessing=True))
+            yield Run(f"{family}, {name}{BEFOREHAND}", partial(start, preprocessing=True))
 
 
 class _Memory:

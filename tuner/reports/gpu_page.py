@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from .gpu_cases import PLAIN, UNROLLED
+from .drawings import Dots, dot_chart
+from .gpu_cases import KERNELS, PLAIN, UNROLLED
+from .gpu_cusparse import BEFOREHAND
 from .gpu_rows import Row
 from .markdown import geometric_mean, table
 
@@ -12,41 +14,89 @@ _NONE = """
 No device has been measured yet. The generated code is compiled for sm_80 and sm_90, and the tests run it thread by thread
 on the processor: that checks its results, and tells nothing of its speed.
 """
+PICTURE = "gpu.svg"
 
 
-def page(rows: Sequence[Row]) -> str:
-    """Return the page; it says so where nothing was measured."""
+def page(rows: Sequence[Row], is_drawn: bool = False) -> str:
+    """Return the page; it says so where nothing was measured. ``is_drawn``: whether the picture stands beside it."""
     devices = list(dict.fromkeys(row.device for row in rows))
-    parts = [part for device in devices for part in _device(device, [row for row in rows if row.device == device])]
-    return "\n\n".join(["# Kernels on a GPU", _COMMAND, *(parts or [_NONE.strip()])]) + "\n"
+    parts = [part for device in devices for part in _device([row for row in rows if row.device == device])]
+    shown = [f"![How many times as fast as the best rival]({PICTURE})"] if is_drawn and parts else []
+    return "\n\n".join(["# Kernels on a GPU", _COMMAND, *shown, *(parts or [_NONE.strip()])]) + "\n"
 
+
+def picture(rows: Sequence[Row]) -> str | None:
+    """Return a drawing of how fast kernels are beside rivals, a dot an input; None where no rival was measured.
+
+    Raises:
+        DataError: matplotlib is not installed.
+    """
+    raced = _of_part(rows, "kernels")
+    kernels = [kernel.name for kernel in KERNELS]
+    groups = (
+        ("the fastest mapping", "#1f77b4", _best_of(raced, _is_ours)),
+        ("rows to threads", "#999999", _best_of(raced, lambda row: _is_ours(row) and row.what == ROWS)),
+    )
+    rivals = _best_of(raced, _is_rival)
+    series = [Dots(label, color, _ratios(rivals, found)) for label, color, found in groups]
+    names = [kernel for kernel in kernels if series[0].values.get(kernel)]
+    return dot_chart(names, series, "times as fast as the best rival on the same input", "Generated kernels on a GPU") if names else None
+
+
+ROWS = "row to a thread"
+"""What a schedule for processors is on a GPU (section 7.3): each row is the work of one thread."""
 
 _COMMAND = (
-    "`python -m sparsetune.tuner.reports.gpu all INPUT ...` measures, `... page` makes this page of the rows. Times are those of the"
-    " device, with operands and result in its memory; second-level caches are cold in part kernels. Share of copy: the bytes of operands"
-    " and result over those of a copy in the same time."
+    "`python -m sparsetune.tuner.reports.gpu all INPUT ...` measures, `... page` makes this page of the rows, which stand in "
+    "[gpu.csv](gpu.csv), those of every mapping and every rival among them. Times are medians by the clock of the device, with "
+    "operands and result in its memory, and second-level caches cold in the races. Share of copy: the bytes of operands and result "
+    "over those of a copy in the same time. Rivals: kernels by hand, every algorithm of cuSPARSE, CuPy, torch; what cuSPARSE does "
+    "beforehand stands beside."
 )
-_SPREAD = "entries at random"
-_COMPARED = (
-    (UNROLLED, PLAIN, "1.36 in section 7.3"),
-    ("warp per row", "row to a thread", "6.9 in section 7.3"),
-)  # fmt: skip
-"""Pairs of mappings that are compared on entries at random, with the paper's ratio."""
 _APART = ("copy", "library", "state")
 """Rows that are about the machine."""
 
 
-def _device(device: str, rows: Sequence[Row]) -> Iterator[str]:
+def _is_ours(row: Row) -> bool:
+    return row.who == "generated"
+
+
+def _is_rival(row: Row) -> bool:
+    return row.who != "generated" and not row.what.endswith(BEFOREHAND)
+
+
+def _of_part(rows: Iterable[Row], part: str) -> list[Row]:
+    """Return what was timed in a part, and is right."""
+    return [row for row in rows if row.part == part and row.right == "yes" and row.seconds and row.kernel not in _APART]
+
+
+def _device(rows: Sequence[Row]) -> Iterator[str]:
     copies = [row.bytes / row.seconds for row in rows if row.kernel == "copy" and row.seconds]
     bandwidth = max(copies, default=0.0)
-    yield f"## {device}"
+    yield f"## {rows[0].device}"
     stands = sorted({f"{row.version} ({row.commit or 'no commit'}, {row.date})" for row in rows})
     here = [row.who for row in rows if row.kernel == "library" and row.right == "yes"]
-    yield f"Copies reach {bandwidth / 1e9:.0f} GB/s. Libraries: {', '.join(here) or 'none'}. Row with {', '.join(stands)}."
-    listed = [row for row in rows if row.part == "right"]
+    yield f"Copies reach {bandwidth / 1e9:.0f} GB/s. Libraries: {', '.join(here) or 'none'}. Rows of {', '.join(stands)}."
+    yield from _faults(rows)
+    yield from _races(_of_part(rows, "kernels"), bandwidth)
+    yield from _skewed(_of_part(rows, "skew"), bandwidth)
+    yield from _large(_of_part(rows, "far"), bandwidth)
+    states = [row.what for row in rows if row.kernel == "state"]
+    if states:
+        yield f"The driver on the device's clocks, first and last: {states[0]}; {states[-1]}."
+
+
+def _faults(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what is right and what is not."""
+    listed = [row for row in rows if row.part == "right" and row.kernel not in _APART]
     if listed:
         exact = sum(row.right == "yes" for row in listed)
         yield f"Of {len(listed)} schedules that the tuner lists, {exact} have results of whole numbers that are equal to the bit."
+    edges = [row for row in rows if row.part == "edges" and row.kernel not in _APART]
+    if edges:
+        names = ", ".join(dict.fromkeys(row.input for row in edges))
+        right = sum(row.right == "yes" for row in edges)
+        yield f"Of {len(edges)} mappings on matrices that break careless ones ({names}), {right} are right."
     sanitized = [row for row in rows if row.part == "sanitizer" and row.kernel not in _APART]
     checked = [f"{row.what}: {'no fault' if row.right == 'yes' else row.right}" for row in sanitized]
     if checked:
@@ -55,24 +105,76 @@ def _device(device: str, rows: Sequence[Row]) -> Iterator[str]:
     if wrong:
         yield "Not right, or not run:"
         yield table(("input", "kernel", "who", "what", "why"), [(row.input, row.kernel, row.who, row.what, row.right) for row in wrong])
-    raced = [row for row in rows if row.right == "yes" and row.seconds and row.kernel not in _APART]
-    yield table(("input", "kernel", "entries", "generated", "ms", "share of copy", "best rival", "ms", "ratio"), _races(raced, bandwidth))
-    for kernel, ratios in _ratios(raced, _best_rivals(raced)).items():
-        yield f"{kernel}: generated kernels are {geometric_mean(ratios):.2f} times as fast as the best rival ({len(ratios)} inputs)."
-    for kernel, ratios in _ratios(raced, _defaults(raced)).items():
-        yield f"{kernel}: the fastest mapping is {geometric_mean(ratios):.2f} times as fast as rows to threads ({len(ratios)} inputs)."
+
+
+def _races(raced: Sequence[Row], bandwidth: float) -> Iterator[str]:
+    """Yield kernels beside their rivals: by kernel, then by input."""
+    ours, rivals = _best_of(raced, _is_ours), _best_of(raced, _is_rival)
+    if not ours:
+        return
+    plain = _best_of(raced, lambda row: _is_ours(row) and row.what == ROWS)
+    beaten, gained, moved = _ratios(rivals, ours), _ratios(plain, ours), _shares(ours, bandwidth)
+    yield "The fastest mapping by kernel: geometric means over inputs, and of shares of copy the largest."
+    kernels = list(dict.fromkeys(kernel for _, kernel in ours))
+    yield table(
+        ("kernel", "inputs", "times the best rival's speed", "least", "times that of rows to threads", "most share of copy"),
+        [
+            (kernel, f"{len(moved[kernel])}", _mean(beaten.get(kernel)), _least(beaten.get(kernel)), _mean(gained.get(kernel)),
+             f"{max(moved[kernel]):.2f}")
+            for kernel in kernels
+        ],
+    )  # fmt: skip
+    yield "By input:"
+    beforehand = {(row.input, row.kernel, row.what.removesuffix(BEFOREHAND)): row for row in raced if row.what.endswith(BEFOREHAND)}
+    header = ("input", "kernel", "entries", "generated", "ms", "share of copy", "best rival", "ms", "ms beforehand", "ratio")
+    yield table(header, _each(ours, rivals, beforehand, bandwidth))
+
+
+def _each(
+    ours: Mapping[Pair, Row], rivals: Mapping[Pair, Row], beforehand: Mapping[tuple[str, str, str], Row], bandwidth: float
+) -> Iterator[tuple[str, ...]]:
+    for name, row in ours.items():
+        theirs = rivals.get(name)
+        rival = ("", "", "", "")
+        if theirs is not None:
+            before = beforehand.get((*name, theirs.what))
+            ahead = _milliseconds(before) if before is not None else ""
+            rival = (f"{theirs.who}, {theirs.what}", _milliseconds(theirs), ahead, f"{theirs.seconds / row.seconds:.2f}")
+        yield row.input, row.kernel, f"{row.entries}", row.what, _milliseconds(row), _share(row, bandwidth), *rival
+
+
+def _skewed(rows: Sequence[Row], bandwidth: float) -> Iterator[str]:
+    """Yield section 7.3 and Figure 33: mappings on entries at random, on few long rows, and on rows of ever more different lengths."""
+    inputs = list(dict.fromkeys(row.input for row in rows))
+    if not inputs:
+        return
+    yield "SpMV on generated matrices (section 7.3, Figure 33), in ms, and the share of copy of the fastest mapping:"
+    names = list(dict.fromkeys((row.who, row.what) for row in rows if not row.what.endswith(BEFOREHAND)))
+    times = {(row.input, row.who, row.what): row for row in rows}
+    fastest = _best_of(rows, _is_ours)
+    shares = [_share(found, bandwidth) for name in inputs if (found := fastest.get((name, rows[0].kernel))) is not None]
+    lines = [(f"{who}, {what}", *(_milliseconds(times.get((name, who, what))) for name in inputs)) for who, what in names]
+    yield table(("mapping", *inputs), [*lines, ("share of copy", *shares)])
     for what, base, source in _COMPARED:
-        for name, row in _best_of(raced, lambda row, what=what: row.what == what).items():
-            other = _best_of(raced, lambda row, base=base: row.what == base).get(name)
-            if other is not None and name[0].endswith(_SPREAD):
-                yield f"{row.input}, {row.kernel}: {what} is {other.seconds / row.seconds:.2f} times as fast as {base} ({source})."
-    yield "Every mapping, in ms:"
-    yield table(("input", "kernel", "who", "what", "ms"), [
-        (row.input, row.kernel, row.who, row.what, f"{1e3 * row.seconds:.4g}") for row in raced
-    ])  # fmt: skip
-    states = [row.what for row in rows if row.kernel == "state"]
-    if states:
-        yield f"The driver on the device's clocks: {'; '.join(states)}."
+        for name in inputs:
+            first, second = (times.get((name, "generated", each)) for each in (what, base))
+            if first is not None and second is not None and name.endswith(_SPREAD):
+                yield f"{name}: {what} is {second.seconds / first.seconds:.2f} times as fast as {base} ({source})."
+
+
+_SPREAD = "entries at random"
+_COMPARED = (
+    (UNROLLED, PLAIN, "1.36 in section 7.3"),
+    ("warp per row", ROWS, "6.9 in section 7.3"),
+)  # fmt: skip
+"""Pairs of mappings that are compared on entries at random, with the paper's ratio."""
+
+
+def _large(rows: Sequence[Row], bandwidth: float) -> Iterator[str]:
+    if rows:
+        yield "More than 2^31 stored entries:"
+        lines = [(row.input, row.kernel, row.what, _milliseconds(row), _share(row, bandwidth)) for row in rows]
+        yield table(("input", "kernel", "mapping", "ms", "share of copy"), lines)
 
 
 def _best(rows: Iterable[Row]) -> Row | None:
@@ -89,33 +191,33 @@ def _best_of(rows: Sequence[Row], kept: Callable[[Row], bool]) -> dict[Pair, Row
     return {name: row for name, row in found if row is not None}
 
 
-def _ours(rows: Sequence[Row]) -> dict[Pair, Row]:
-    return _best_of(rows, lambda row: row.who == "generated")
-
-
-def _best_rivals(rows: Sequence[Row]) -> dict[Pair, Row]:
-    return _best_of(rows, lambda row: row.who != "generated")
-
-
-def _defaults(rows: Sequence[Row]) -> dict[Pair, Row]:
-    """Return how fast schedules for processors are on a GPU (section 7.3), where each row is the work of one thread."""
-    return _best_of(rows, lambda row: row.what == "row to a thread")
-
-
-def _races(rows: Sequence[Row], bandwidth: float) -> Iterator[tuple[str, ...]]:
-    rivals = _best_rivals(rows)
-    for name, ours in _ours(rows).items():
-        share, theirs = f"{ours.bytes / ours.seconds / bandwidth:.2f}" if bandwidth else "", rivals.get(name)
-        rival = ("", "", "") if theirs is None else (
-            f"{theirs.who}, {theirs.what}", f"{1e3 * theirs.seconds:.4g}", f"{theirs.seconds / ours.seconds:.2f}",
-        )  # fmt: skip
-        yield ours.input, ours.kernel, f"{ours.entries}", ours.what, f"{1e3 * ours.seconds:.4g}", share, *rival
-
-
-def _ratios(rows: Sequence[Row], others: Mapping[Pair, Row]) -> dict[str, list[float]]:
-    """Return by kernel how many times as fast as others the fastest generated kernel is."""
+def _ratios(others: Mapping[Pair, Row], rows: Mapping[Pair, Row]) -> dict[str, list[float]]:
+    """Return by kernel how many times as fast as others rows are, an input each."""
     found: dict[str, list[float]] = {}
-    for name, ours in _ours(rows).items():
+    for name, row in rows.items():
         if name in others:
-            found.setdefault(ours.kernel, []).append(others[name].seconds / ours.seconds)
+            found.setdefault(row.kernel, []).append(others[name].seconds / row.seconds)
     return found
+
+
+def _shares(rows: Mapping[Pair, Row], bandwidth: float) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for row in rows.values():
+        found.setdefault(row.kernel, []).append(row.bytes / row.seconds / bandwidth if bandwidth else 0.0)
+    return found
+
+
+def _share(row: Row, bandwidth: float) -> str:
+    return f"{row.bytes / row.seconds / bandwidth:.2f}" if bandwidth else ""
+
+
+def _milliseconds(row: Row | None) -> str:
+    return "" if row is None else f"{1e3 * row.seconds:.4g}"
+
+
+def _mean(ratios: Sequence[float] | None) -> str:
+    return f"{geometric_mean(ratios):.2f}" if ratios else ""
+
+
+def _least(ratios: Sequence[float] | None) -> str:
+    return f"{min(ratios):.2f}" if ratios else ""

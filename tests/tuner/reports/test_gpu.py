@@ -25,6 +25,7 @@ from sparsetune.tuner.reports.gpu_bundle import INPUTS, chosen
 from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, GpuCase, kernels_for
 from sparsetune.tuner.reports.gpu_matrices import skewed
 from sparsetune.tuner.reports.gpu_oracle import same
+from sparsetune.tuner.reports.gpu_page import page, picture
 from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED
 from sparsetune.tuner.reports.gpu_rows import FILE, DeviceLostError, Row, Rows, read_rows
 
@@ -68,17 +69,37 @@ def test_odd_matrices_listed_schedules_and_far_positions_are_right_and_the_page_
     assert {row.what for row in rows_of(tmp_path, "skew") if "skew 0.5" in row.input and row.who == "generated"} == set(SKEWED)
     apart = ("machine", "sanitizer")
     assert {row.right for part in PARTS if part not in apart for row in rows_of(tmp_path, part)} == {"yes"}
-    page = tmp_path / "page.md"
-    assert run(tmp_path, "page", "-o", str(page)).exit_code == 0
-    text = page.read_text()
+    written = tmp_path / "page.md"
+    assert run(tmp_path, "page", "-o", str(written)).exit_code == 0
+    text = written.read_text()
     assert "## the executor, on a processor" in text
     assert "Of 8 schedules that the tuner lists, 8 have results" in text
-    assert "| 100 long rows | SpMV |" in text
+    assert "| mapping | 4e+02 entries at random | 100 long rows |" in text
     assert "compute-sanitizer over a sample of these: memcheck: is not here" in text
     assert "Not right" not in text
     assert len([*tmp_path.iterdir()]) == 2
-    assert run(tmp_path / "empty", "page", "-o", str(page)).exit_code == 0
-    assert "No device has been measured yet" in page.read_text()
+    assert run(tmp_path / "empty", "page", "-o", str(written)).exit_code == 0
+    assert "No device has been measured yet" in written.read_text()
+
+
+def row(**given: Any) -> Row:
+    usual = {"part": "kernels", "input": "a", "entries": 9, "kernel": "SpMV", "who": "generated", "what": "", "seconds": 1.0, "low": 1.0}
+    return Row(**{**usual, "high": 1.0, "bytes": 8, "right": "yes", "device": "one", "version": "0", "commit": "", "date": "", **given})
+
+
+def test_the_page_compares_with_the_best_rival_whose_preparation_stands_beside(tmp_path: Path) -> None:
+    beside = [row(who="cuSPARSE", what="ALG1", seconds=4.0), row(who="cuSPARSE", what="ALG1: preprocessing alone", seconds=0.5)]
+    rows = [row(what="row to a thread", seconds=6.0), row(what="fast", seconds=2.0), row(who="by hand", what="b", seconds=5.0), *beside]
+    rows += [row(part="skew", what="slow", input="rows"), row(part="machine", kernel="copy", who="device", bytes=32)]
+    text = page(rows)
+    assert "| SpMV | 1 | 2.00 | 2.00 | 3.00 | 0.12 |" in text
+    assert "| a | SpMV | 9 | fast | 2000 | 0.12 | cuSPARSE, ALG1 | 4000 | 500 | 2.00 |" in text
+    assert "| mapping | rows |" in text
+    pytest.importorskip("matplotlib")
+    drawn = picture(rows)
+    assert drawn is not None
+    assert "the fastest mapping" in drawn
+    assert picture([row(who="by hand")]) is picture([]) is None
 
 
 def test_all_parts_run_and_what_is_cut_is_gone_on_with(tmp_path: Path) -> None:
