@@ -23,6 +23,15 @@ template <class B> ST_DEVICE int64_t st_taken(B table, int64_t size, int64_t mem
   for (int64_t slot = member; slot < size; slot += members) count += (int64_t)table[slot] >= 0;
   return count;
 }
+template <class B> ST_DEVICE int64_t st_table_count(B table, int64_t size) { return st_taken(table, size, 0, 1); }
+template <class B> ST_DEVICE int64_t st_table_count_of_warp(B table, int64_t size) {
+  st_barrier_of_warp();
+  return st_add_of_threads_of_warp(st_taken(table, size, st_lane(), ST_LANES));
+}
+template <class B> ST_DEVICE int64_t st_table_count_of_block(B table, int64_t size) {
+  st_barrier_of_block();
+  return st_add_of_threads_of_block(st_taken(table, size, st_thread_of_block(), st_threads_of_block()));
+}
 template <class A, class B> ST_DEVICE void st_list_taken(A keys, B table, int64_t size, int64_t member, int64_t members, int64_t place) {
   for (int64_t slot = member; slot < size; slot += members)
     if ((int64_t)table[slot] >= 0) keys[place++] = (int64_t)table[slot];

@@ -8,7 +8,8 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 - A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal. ``map_insert`` may
   stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
 - A table has a power of two of slots, -1 in free ones. ``table_insert`` gives the slot of a key; ``table_keys`` lists its keys in any order
-  and gives how many there are. ``..._of_warp`` and ``..._of_block`` are done by all threads of a warp or block together.
+  and gives how many there are, ``table_count`` gives that alone. ``..._of_warp`` and ``..._of_block`` are done by all threads of a warp or
+  block together.
 - ``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to places of the last array. The first array
   says which place, a negative number where a slot holds nothing; the last argument is the operator's number in ``passes.carries``.
 - ``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once.
@@ -110,6 +111,8 @@ INTRINSICS: dict[str, Intrinsic] = {
     "map_clear": Intrinsic(meanings.KeyMap.clear, "st_map_clear", "st_map.h", updates=True),
     "table_insert": Intrinsic(meanings.table_insert, "st_table_insert", OF_GPU, updates=True, comparisons=meanings.one),
     "table_keys": Intrinsic(meanings.table_keys, "st_table_keys", OF_GPU, updates=True),
+    "table_count": Intrinsic(meanings.table_count, "st_table_count", OF_GPU),
+    **{f"table_count_of_{group}": Intrinsic(meanings.table_count, f"st_table_count_of_{group}", OF_GPU) for group in ("warp", "block")},
     **{
         f"{name}_of_{group}": Intrinsic(meaning, f"st_{name}_of_{group}", OF_GPU, updates=True)
         for group in ("warp", "block")

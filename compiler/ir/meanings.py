@@ -183,6 +183,10 @@ def table_keys(keys: NDArray[Any], table: NDArray[Any], size: int) -> int:
     return len(found)
 
 
+def table_count(table: NDArray[Any], size: int) -> int:
+    return int((table[:size] >= 0).sum())
+
+
 def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
     """The set of csrc/st_bits.h. Its upper levels only make draining faster, so they are not kept here."""
     _check_range(bits, 0, -(-n // 64))

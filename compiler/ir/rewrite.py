@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, wraps
 from itertools import chain
@@ -180,6 +180,12 @@ def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
 def as_steps(statement: Step) -> Steps:
     """Return a statement as a block: itself where it is one."""
     return statement if isinstance(statement, Steps) else Steps((statement,))
+
+
+def flat(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield statements in order, those of blocks in their place."""
+    for step in steps:
+        yield from flat(step.statements) if isinstance(step, Steps) else (step,)
 
 
 @remembered

@@ -82,7 +82,7 @@ def _unread_arrays(function: Function) -> Names:
 
 
 def _unsorted(body: Step) -> Step:
-    """Return a body in which no array is put in order whose elements nobody looks at: a pass that counts asks how many keys there are."""
+    """Return a body in which no array is listed and put in order that nobody looks at: a pass that counts asks how many keys there are."""
     sorts = [node for node in nodes_of(body, Run) if node.function in ("sort", "sort_range")]
     if not sorts:
         return body
@@ -94,7 +94,12 @@ def _unsorted(body: Step) -> Step:
     idle = {array for array in own - looked if named[array] == harmless[array]}
 
     def change(node: Step) -> Step:
-        return Steps(()) if node in sorts and isinstance(node, Run) and node.arguments[0].array in idle else node  # type: ignore[attr-defined]
+        match node:
+            case Run("sort" | "sort_range", (ArrayRef(array), *_)) if array in idle:
+                return Steps(())
+            case SetVar(_, Call("table_keys", (ArrayRef(array), table, size)) as listed) if array in idle:
+                return replace(node, value=replace(listed, function="table_count", arguments=(table, size)))
+        return node
 
     return transform_steps(body, change) if idle else body
 

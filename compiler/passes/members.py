@@ -46,7 +46,7 @@ from .combined import identity, renamed, updated_scalars, zero
 from .manager import Setting
 from .shared_out import shared_out
 
-TOGETHER = frozenset(("sort", "sort_range", "table_keys"))
+TOGETHER = frozenset(("sort", "sort_range", "table_keys", "table_count"))
 """Functions that all threads of a block or warp call together, with barriers of their own and equal arguments."""
 
 BLOCK_BYTES = 48 * 1024 - 1024

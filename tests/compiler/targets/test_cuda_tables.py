@@ -49,7 +49,7 @@ def test_products_are_right_with_tables_near_and_far(tmp_path: Path) -> None:
     gpu.build([kernel.default_kernel for kernel in made.values()], tmp_path, "products")
     operands = [
         (matrix(9, 20, 0.2, 0), matrix(20, 30, 0.2, 1)),
-        (matrix(5, 40, 0.1, 2), matrix(40, 1500, 0.3, 3)),  # the full row comes to more keys than shared memory has slots
+        (matrix(5, 40, 0.1, 2), matrix(40, 2100, 0.3, 3)),  # the full row comes to more keys than shared memory has slots
         (matrix(4, 7, 0.0, 4), matrix(7, 2600, 0.9, 5)),
         (scipy.sparse.csr_array((6, 8)), matrix(8, 5, 0.5, 6)),
     ]
@@ -107,9 +107,20 @@ def test_room_is_counted_beforehand_and_is_that_of_what_is_at_work() -> None:
     assert "need_own += st_max_i64((int64_t)B2_pos[k + 1] - (int64_t)B2_pos[k], 0);" in text  # of the first matrix alone
     assert "st_device.allocate<int32_t>(most" not in host
     assert "= st_table_size(st_min_i64(most_keys, j_size));" in host
-    assert "if (most_keys > 256) {" in host  # which no heap is made for else
+    assert "if (most_keys > 768) {" in host  # which no heap is made for else
+    assert "ST_SHARED_OF_WARP(int32_t, w_table_near, 1024, 8);" in text  # where it counts it has neither values nor lists
     assert "ST_SHARED_OF_WARP(double, w_vals_2_near, 256, 8);" in text
     assert "j_size / 64" not in text  # no bits over the whole range
+
+
+def test_rows_with_few_keys_go_to_warps_and_those_with_more_to_blocks() -> None:
+    text = st.compile(SPGEMM, CSR, schedule=SCHEDULES["row to a block, its entries to warps"], target="cuda", arch="sm_90").source
+    assert "ST_SHARED_OF_WARP(double, w_vals_2_near, 256, 8);" in text
+    assert "ST_SHARED(double, w_vals_2_near_1, 2048);" in text
+    assert text.count("need_own +=") == 1  # products are counted once
+    assert "= st_max_i64(w_count, need_4 / 16);" in text
+    assert text.count("st_table_count_of_") == 3
+    assert text.count("st_table_keys_of_") == 3
 
 
 def test_all_threads_of_a_warp_list_sort_and_append() -> None:
