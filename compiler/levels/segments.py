@@ -49,6 +49,12 @@ def parent_past(level: Level, position: Value, first: Value, past: Value) -> Val
     return Call("lower_bound", (level.reference("pos"), first, past, position), I64)
 
 
+def parent_after(level: Level, position: Value, before: Value, parents: Value) -> Value:
+    """Return the last parent with pos[parent] <= position, by galloping from one at or ``before`` it."""
+    first_past = Call("gallop", (level.reference("pos"), add(before, ONE), add(parents, ONE), add(position, ONE), ONE), I64)
+    return subtract(first_past, ONE)
+
+
 def reached(walk: Walk, parts: Parts) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64] | None]:
     """Return (segments, coordinates, positions) below the parents that a walk has reached."""
     pos, crd = parts["pos"], parts["crd"]

@@ -11,7 +11,7 @@ from ..concrete.shapes import Entries
 from ..ir.arithmetic import ONE, ZERO, add, minimum
 from ..ir.nodes import Step, Value
 from ..levels.level import Level
-from ..levels.segments import Segmented, parent_among, parent_past
+from ..levels.segments import Segmented, parent_after, parent_among, parent_past
 from ..notation.nodes import Access
 from .context import Context
 from .resolve import named
@@ -37,7 +37,8 @@ def parents_of(
         depth, level = scope.place(access).depth + place, levels[place]
         count = context.tensors.level_length(scope, access, depth)
         if place == len(levels) - 1 and part.fibres is not None:
-            first, past = part.fibres[0], minimum(add(part.fibres[1], ONE), count)
+            first = later_parent(level, low, part.fibres[0], count)
+            past = minimum(add(part.fibres[1], ONE), count)
         elif around is not None and isinstance(level.kind, Segmented):
             within = around.levels[place - 1]
             first, past = parent_among(level, low, *within), parent_past(level, high, *within)
@@ -47,6 +48,13 @@ def parents_of(
         high = named(context, f"past_{storage.name}{depth}", past, steps)
         found.insert(0, (low, high))
     return Parents(part.low, part.high, tuple(found))
+
+
+def later_parent(level: Level, position: Value, before: Value, parents: Value) -> Value:
+    """Return the parent of a position, which is ``before`` or near behind it."""
+    if isinstance(level.kind, Segmented):
+        return parent_after(level, position, before, parents)
+    return level.kind.parent(level, position, parents)
 
 
 def with_parents(context: Context, scope: Scope, forall: Forall, index: str, part: Window, steps: list[Step]) -> Scope:

@@ -24,6 +24,7 @@ from .prefetching import prefetches
 from .recovery import position_at
 from .resolve import Body, named, settle
 from .scope import Scope, Window
+from .tracking import tracked
 from .windows import entries_of, opened, opening, position_chain, tile_of, window, with_aliases
 
 
@@ -155,7 +156,20 @@ def _clipped(
         return _driven(context, scope, chain[0], forall.body, forall.tag, access, (low, high), aliases)
     if not are_nested(levels) or _is_each_apart(forall, levels) or _needs_no_rows(context, scope, forall, access, chain):
         return _each_position(context, scope, forall, aliases, low, high)
-    bounds = (*parents_of(context, scope, aliases[-1], access, levels, part, before).levels, (low, high))
+    parents = parents_of(context, scope, aliases[-1], access, levels, part, before)
+
+    def entries(inside: Scope, begin: Value, end: Value) -> list[Step]:
+        return _driven(context, inside, chain[-1], forall.body, _inner_tag(forall.tag), access, (begin, end), aliases)
+
+    def row(inside: Scope, place: int, clip: tuple[Value, Value], body: Body) -> list[Step]:
+        rest = forall.body
+        for name in reversed(chain[place + 1 :]):
+            rest = Forall(name, rest)
+        return _row(context, inside, chain[place], rest, access, clip, body)
+
+    if context.on_gpu and aliases[-1] in scope.windows:  # else rows are whole
+        return tracked(context, scope, access, levels, parents, row, entries)
+    bounds = (*parents.levels, (low, high))
 
     def nest(inside: Scope, place: int) -> list[Step]:
         level_low, level_high = bounds[place]
@@ -163,11 +177,8 @@ def _clipped(
             segment_low, segment_high = levels[place].bounds(inside.place(access))
             level_low, level_high = maximum(segment_low, level_low), minimum(segment_high, level_high)
         if place == len(levels) - 1:
-            return _driven(context, inside, chain[place], forall.body, _inner_tag(forall.tag), access, (level_low, level_high), aliases)
-        rest = forall.body
-        for name in reversed(chain[place + 1 :]):
-            rest = Forall(name, rest)
-        return _row(context, inside, chain[place], rest, access, (level_low, level_high), lambda deeper: nest(deeper, place + 1))
+            return entries(inside, level_low, level_high)
+        return row(inside, place, (level_low, level_high), lambda deeper: nest(deeper, place + 1))
 
     return nest(scope, 0)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
+from ..ir.arithmetic import ZERO
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -42,6 +43,7 @@ from ..ir.nodes import (
     Value,
     Var,
     Vector,
+    While,
 )
 from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, transform, walk
 from .manager import Setting
@@ -71,6 +73,8 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
             tiles = _tiles(statement)
         elif isinstance(statement, For) and not isinstance(statement.tag, Dealt) and (found := _targets(statement)):
             return _gathered(statement, found, tiles, types, fresh)
+        elif isinstance(statement, While) and (found := _targets(statement)):
+            return _gathered_while(statement, found, types, fresh)
         children = tuple(visit(child, tiles) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
 
@@ -95,11 +99,11 @@ def _tiles(loop: For) -> frozenset[_Tile]:
     return frozenset(found)
 
 
-def _targets(loop: For) -> list[_Target]:
+def _targets(loop: For | While) -> list[_Target]:
     """Return the places that a loop updates atomically and does not move, of arrays that it does not touch otherwise."""
     if any(isinstance(node.tag, Parallel | Dealt) for node in nodes_of(loop.body, For)):
         return []
-    moved = {loop.variable.name, *(node.variable.name for node in nodes_of(loop.body, Declare, SetVar, For))}
+    moved = {node.variable.name for node in nodes_of(loop, Declare, SetVar, For)}
     written = {node.array for node in nodes_of(loop.body, Store, Fill, Grow, Allocate)}
     found: dict[str, _Target] = {}
     spoilt: set[str] = set()
@@ -119,6 +123,7 @@ def _targets(loop: For) -> list[_Target]:
         for child in node.children:
             visit(child, inner)
 
+    visit(loop.condition if isinstance(loop, While) else ZERO, None)
     visit(loop.body, None)
     return [target for array, target in found.items() if array not in spoilt]
 
@@ -162,6 +167,14 @@ def _gathered(loop: For, found: list[_Target], tiles: frozenset[_Tile], types: d
     after = [statement for detour in detours.values() for statement in detour.after]
     some = If(Binary("<", low, high, BOOL), block([*before, inside, *after]))
     return Steps((Declare(low, loop.low), Declare(high, loop.high), some))
+
+
+def _gathered_while(loop: While, found: list[_Target], types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
+    detours = {target.store: _detour(target, None, types[target.store.array], fresh) for target in found}
+    inside = replace(loop, body=_replaced(loop.body, {store: detour.update for store, detour in detours.items()}))
+    before = [statement for detour in detours.values() for statement in detour.before]
+    after = [statement for detour in detours.values() for statement in detour.after]
+    return If(loop.condition, block([*before, inside, *after]))
 
 
 def _inside_tile(loop: For, low: Var, high: Var, tiles: frozenset[_Tile]) -> tuple[Var, Value] | None:

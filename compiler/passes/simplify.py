@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.arithmetic import FALSE
+from ..ir.arithmetic import FALSE, add, integer
 from ..ir.nodes import (
     BOOL,
     F32,
@@ -37,9 +37,10 @@ from ..ir.nodes import (
     Type,
     Unary,
     Value,
+    Var,
     While,
 )
-from ..ir.rewrite import as_steps, block, is_empty, is_pure, settle, substitute
+from ..ir.rewrite import as_steps, block, is_empty, is_pure, nodes_of, settle, substitute
 
 _EMPTY = Steps(())
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -252,7 +253,16 @@ def _simpler_for(loop: For) -> Step:
             return _EMPTY
         if loop.low.value + loop.step >= loop.high.value and not isinstance(loop.tag, Parallel | Dealt):
             return substitute(loop.body, {loop.variable.name: Const(int(loop.low.value), loop.variable.type)})
+    if _is_single(loop):
+        return substitute(loop.body, {loop.variable.name: loop.low})
     return loop
+
+
+def _is_single(loop: For) -> bool:
+    """Return whether a loop has one iteration, from a variable on that stays as it is in it."""
+    if isinstance(loop.tag, Parallel | Dealt) or not isinstance(loop.low, Var) or loop.high != add(loop.low, integer(loop.step)):
+        return False
+    return all(node.variable != loop.low for node in nodes_of(loop.body, Declare, SetVar, For))
 
 
 def _only_prefetches(body: Step) -> bool:

@@ -99,6 +99,11 @@ INSERT = Call("map_insert", (X,), I64)
         ([For(X, whole(3), whole(3), STORE)], ""),
         ([For(X, whole(3), whole(4), STORE)], "a[3] = 1.0"),
         ([For(X, whole(3), whole(4), STORE, Parallel())], "parallel for x: i64 in 3 .. 4:\n  a[x] = 1.0"),
+        ([For(X, Y, op("+", Y, whole(1)), STORE)], "a[y] = 1.0"),
+        (
+            [For(X, Y, op("+", Y, whole(1)), Steps((SetVar(Y, whole(5)), STORE)))],
+            "for x: i64 in y .. y + 1:\n  y = 5\n  a[x] = 1.0",
+        ),
         ([For(X, whole(0), whole(9), Steps(()))], ""),
         ([Declare(Y, whole(2)), SetVar(Y, op("+", Y, whole(1))), STORE], "a[x] = 1.0"),
         ([Declare(Y, whole(2)), Store("a", Y, number(1))], "y: i64 = 2\na[y] = 1.0"),

@@ -1,0 +1,55 @@
+"""A share of stored positions on a GPU: a thread goes from position to position, and only through what has entries in its share.
+
+A loop over the parents from the first to the last would come to those in between that have no entries, one by one: in a matrix with
+long runs of empty rows these are the whole time of a thread whose share has 8 entries. Here the parent of the next position is looked
+for by galloping from the last one, so that a share takes time in proportion to its entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.arithmetic import ONE, add, compare, every, minimum
+from ..ir.nodes import I64, Declare, If, SetVar, Step, Steps, Value, Var, While
+from ..levels.level import Level
+from ..notation.nodes import Access
+from .context import Context
+from .parents import later_parent
+from .resolve import Body
+from .scope import Parents, Scope
+
+Row = Callable[[Scope, int, tuple[Value, Value], Body], list[Step]]
+"""What a position of an upper level, given by its place among the levels and as a range of one, is around the levels below."""
+Entries = Callable[[Scope, Value, Value], list[Step]]
+
+
+def tracked(
+    context: Context, scope: Scope, access: Access, levels: tuple[Level, ...], parents: Parents, row: Row, entries: Entries
+) -> list[Step]:
+    """Return loops over the positions [parents.low, parents.high) of the last of nested levels, each level around the next.
+
+    Every level has a cursor: the last that of the next position, those above that of its parents.
+    """
+    name, above, last = context.tensors.storage(scope, access).name, scope.place(access).depth, len(levels) - 1
+    begins = (*(first for first, _ in parents.levels), parents.low)
+    cursors = [Var(context.names.local(f"at_{name}{above + place + 1}"), I64) for place in range(len(levels))]
+    left = compare("<", cursors[last], parents.high)
+
+    def nest(inside: Scope, place: int) -> list[Step]:
+        cursor = cursors[place]
+        segment = levels[place].bounds(inside.place(access))[1] if place else None
+        if place == last:
+            assert segment is not None, "one level alone has no parents"
+            end = Var(context.names.local(f"end_{name}{above + place + 1}"), I64)
+            found = entries(inside, cursor, end)
+            return [Declare(end, minimum(segment, parents.high)), *found, SetVar(cursor, end)] if found else []
+        found = row(inside, place, (cursor, add(cursor, ONE)), lambda deeper: nest(deeper, place + 1))
+        if not found:
+            return []
+        count = context.tensors.level_length(scope, access, above + place + 1)
+        later = SetVar(cursor, later_parent(levels[place + 1], cursors[place + 1], cursor, count))
+        running = [left] if segment is None else [left, compare("<", cursor, segment)]
+        return [While(every(running), Steps((*found, If(left, Steps((later,))))))]
+
+    loops = nest(scope, 0)
+    return [*(Declare(cursor, begin) for cursor, begin in zip(cursors, begins, strict=True)), *loops] if loops else []
