@@ -5,13 +5,15 @@
 
 #define ST_BOTH __host__ __device__ __forceinline__
 #define ST_DEVICE __device__ __forceinline__
+/* A kernel: threads of a block, and, where it loads ahead, how many blocks a multiprocessor has room for at least. Without the latter
+   the compiler puts loads off, one behind the other, to have registers for as many threads as there can be. */
 #ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type (st_cuda_kernels.h) */
-#define ST_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads) void
+#define ST_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__) void
 #define ST_KERNEL_OF_TYPES(threads) ST_DEVICE void
 #define ST_NAMED(name, threads, parameters, arguments) \
   extern "C" __global__ __launch_bounds__(threads) void name parameters { arguments; }
 #else
-#define ST_KERNEL(threads) static __global__ __launch_bounds__(threads) void
+#define ST_KERNEL(...) static __global__ __launch_bounds__(__VA_ARGS__) void
 #define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
 #endif
 #define ST_ARRAY(T) T *__restrict__

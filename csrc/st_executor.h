@@ -19,7 +19,7 @@
 #define ST_WAITS __attribute__((noinline))
 #define ST_BOTH inline __attribute__((always_inline))
 #define ST_DEVICE inline __attribute__((always_inline))
-#define ST_KERNEL(threads) static void
+#define ST_KERNEL(...) static void
 #define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
 #define ST_ARRAY(T) st_array<T>
 #define ST_SHARED(T, name, length) st_array<T> name = st_shared<T>(__COUNTER__, length)

@@ -36,6 +36,7 @@ from ..ir.nodes import (
     Step,
     Store,
     Type,
+    Unroll,
     Value,
     Var,
 )
@@ -70,6 +71,7 @@ class _Kernels(StatementPrinter):
     """Statements of kernels."""
 
     threads = 1
+    least_unrolled = 1  # nvcc unrolls other loops as it likes
 
     def statement(self, statement: Step) -> None:
         match statement:
@@ -205,7 +207,8 @@ class _FilePrinter:
         types = (part.replace("ST_ARRAY(", "").replace(") ", " *").rpartition(" ") for part in parameters)
         kinds = (f"{kind} *" if name.startswith("*") else kind.removeprefix("const ") for kind, _, name in types)
         self.parts.append(f"ST_ENTRY({', '.join((name, *kinds))})")
-        bounds = f"ST_KERNEL({max(kernel.threads, 1)})"
+        loads_ahead = any(isinstance(loop.tag, Unroll) for loop in nodes_of(kernel.body, For))
+        bounds = f"ST_KERNEL({max(kernel.threads, 1)}{', 1' if loads_ahead else ''})"
         self.kernels += [f"{bounds} {name}({', '.join(parameters)}) {{", *printer.lines, "}", ""]
         return name, arguments
 

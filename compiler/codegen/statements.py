@@ -49,6 +49,9 @@ def beside(origin: str) -> str:
 class StatementPrinter(MemoryPrinter):
     """Prints statements of one thread."""
 
+    least_unrolled = 2
+    """The least factor of unrolling that compilers are told."""
+
     def scope(self, statement: Step | None) -> None:
         """Print a statement as the body of a pair of braces that the caller prints."""
         self.depth += 1
@@ -170,7 +173,7 @@ class StatementPrinter(MemoryPrinter):
         simd = isinstance(loop.tag, Simd)
         if isinstance(loop.tag, Simd):
             self.line(f"#pragma omp simd{self._reduction_clauses(loop.tag)}")
-        elif isinstance(loop.tag, Unroll) and loop.tag.factor > 1:
+        elif isinstance(loop.tag, Unroll) and loop.tag.factor >= self.least_unrolled:
             self.line(f"ST_UNROLL({loop.tag.factor})")
         # OpenMP's simd wants the plain form of a loop.
         self.line(self._loop_head(loop, hoist=not simd))

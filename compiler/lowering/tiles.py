@@ -81,7 +81,15 @@ def _worth_cloning(context: Context, body: Stmt, tiles: Tiles) -> bool:
     """Whether the loop inside a tile profits from a constant number of iterations: it goes to lanes or is unrolled."""
     inner = {tiles.inner, *context.graph.descendants(tiles.inner)}
     loops = [node for node in walk(body) if isinstance(node, Forall) and node.index in inner]
-    return any(node.tag.unit == "cpu_vector" or node.tag.unroll for node in loops)
+    return any(node.tag.unit == "cpu_vector" or (node.tag.unroll and not _ends_with_rows(context, node)) for node in loops)
+
+
+def _ends_with_rows(context: Context, loop: Forall) -> bool:
+    """Whether a loop over stored positions adds to the rows that these are in, so that it goes no further than each of them does."""
+    rows = context.graph.originals(loop.index)[:-1]
+    return context.graph.space(loop.index) == "position" and any(
+        not set(rows).isdisjoint(assign.target.indices) for assign in loop.body.assignments
+    )
 
 
 def lower_numbers(context: Context, scope: Scope, forall: Forall, tiles: Tiles, aliases: list[str]) -> list[Step]:

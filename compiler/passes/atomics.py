@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ZERO
+from ..ir.arithmetic import ZERO, integer, subtract
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -55,7 +55,7 @@ LONGEST_ROW = 256
 
 @frozen
 class _Target:
-    """What a loop updates atomically: one element, or those of a row, ``store.index`` for ``row.variable`` in 0 .. constant."""
+    """What a loop updates atomically: one element, or those of a row or a tile of it, as many as ``row`` goes along."""
 
     store: Store
     row: For | None
@@ -135,9 +135,17 @@ def _target(store: Store, inner: For | None, moved: set[str], written: set[str])
         return _Target(store, None)
     if inner is None or inner.step != 1 or mentions(store.index, moved - {inner.variable.name}):
         return None
-    match inner.low, inner.high:
-        case Const(0), Const(extent) if extent <= LONGEST_ROW:
-            return _Target(store, inner)
+    length = _length(inner)
+    return _Target(store, inner) if length is not None and length <= LONGEST_ROW and not mentions(inner.low, moved) else None
+
+
+def _length(row: For) -> int | None:
+    """Return how many elements a loop goes along, where that is a constant: of a whole row, or of a tile of one."""
+    match row.low, row.high:
+        case Const(0), Const(extent):
+            return int(extent)
+        case Var() as low, Binary("+", Var() as begin, Const(extent)) if begin == low:
+            return int(extent)
     return None
 
 
@@ -213,9 +221,10 @@ def _detour(target: _Target, owned: Value | None, kind: Type, fresh: Callable[[s
         total = Var(fresh(f"{store.array}_sum"), kind)
         added = replace(store, value=total)
         return _Detour([Declare(total, neutral)], SetVar(total, store.value, store.op), [_unlocked(owned, added, added)])
-    place, sums, copied = row.variable, fresh(f"{store.array}_sums"), fresh(f"{store.array}_copied")
+    place, length = subtract(row.variable, row.low), integer(_length(row) or 0)
+    sums, copied = fresh(f"{store.array}_sums"), fresh(f"{store.array}_copied")
     begin = replace(row, body=Store(sums, place, neutral), tag=Vector())
-    made = [Allocate(sums, kind, row.high, "registers"), begin, Allocate(copied, kind, row.high, "registers")]
+    made = [Allocate(sums, kind, length, "registers"), begin, Allocate(copied, kind, length, "registers")]
     copy = replace(row, body=Store(copied, place, Load(sums, place, kind)), tag=Vector())
     direct = replace(row, body=replace(store, value=Load(sums, place, kind)), tag=Vector())
     add = replace(row, body=replace(store, value=Load(copied, place, kind)), tag=None)

@@ -7,6 +7,7 @@ from .carries import carried, carry_in_order
 from .counted import name_registers_apart, shared_register_names
 from .dead import remove_dead, unread
 from .kernels import outside_kernels, split_kernels
+from .loads_ahead import load_ahead
 from .manager import Pass, PassList, Property
 from .members import deal_to_members, done_by_all
 from .needs import count_needs
@@ -39,6 +40,7 @@ CUDA = PassList(
         Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
         Pass("wide_loads", load_widely, requires=_all(CARRIED)),
         Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED)),
+        Pass("loads_ahead", load_ahead, requires=_all(CARRIED)),
         Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(APART)),
         Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),
         Pass("kernels", split_kernels, requires=_all(APART, UNIQUE), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)),

@@ -112,16 +112,43 @@ _SPMV = (
      f"{_PATH} parallelize(b, gpu_block, temporary); parallelize(t, gpu_thread, temporary)"),
 )  # fmt: skip
 _PAIRS = "split(k, t, k1, 2); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); collapse(i, t, f);"
+_FOURS = "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w);"
+_A_WARP_EACH = "parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)"
+
+
+def _shares_of_warps(block: int, warp: int, ahead: int, columns: int) -> tuple[str, str]:
+    """Return equal shares of stored entries for warps, whose lanes have so many columns each and load so many rows at a time."""
+    cut, lanes = ("", "k, n") if columns == 1 else (f" split(k, t, k1, {columns});", "t, n, k1")
+    return (
+        f"{block} nonzeros to a block, {warp} to a warp, {ahead} at a time",
+        f"collapse(i, j, f); pos(f, p, A); split(p, b, q, {block}); split(q, w, n, {warp});{cut} reorder(b, w, {lanes});"
+        f" unroll(n, {ahead}); parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races);"
+        f" parallelize({lanes[0]}, gpu_thread, atomics)",
+    )
+
+
 _SPMM = (
     ("two columns of a row to a thread, wide loads", f"{_PAIRS} parallelize(f, gpu_thread, no_races)"),
-    ("row to a warp, wide loads", "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w);"
-     " parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)"),
+    *((f"two columns of a row to a thread, wide loads, {ahead} at a time",
+       f"{_PAIRS} unroll([0], j, {ahead}); parallelize(f, gpu_thread, no_races)") for ahead in (4, 8)),
+    ("row to a warp, wide loads", f"{_FOURS} {_A_WARP_EACH}"),
     ("32 nonzeros to a block, carried in order", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n);"
      " parallelize(b, gpu_block, temporary); parallelize(k, gpu_thread, no_races)"),
     ("row to a warp, sums in registers", "reorder(i, k, j); parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, no_races)"),
     ("row to a block", "parallelize(i, gpu_block, no_races); parallelize(k, gpu_thread, no_races)"),
     ("32 nonzeros to a block", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n); parallelize(b, gpu_block, no_races);"
      " parallelize(k, gpu_thread, atomics)"),
+)  # fmt: skip
+_SPMM_32 = (
+    *_SPMM,
+    *((f"row to a warp, sums in registers, {ahead} at a time", f"reorder(i, k, j); unroll(j, {ahead}); parallelize(i, gpu_warp, no_races);"
+       " parallelize(k, gpu_thread, no_races)") for ahead in (4, 8)),
+    *(_shares_of_warps(block, warp, ahead, 1) for block, warp, ahead in ((512, 64, 4), (1024, 128, 4), (1024, 128, 8), (2048, 256, 4))),
+)  # fmt: skip
+_SPMM_128 = (
+    *_SPMM,
+    *((f"row to a warp, wide loads, {ahead} at a time", f"{_FOURS} unroll([0], j, {ahead}); {_A_WARP_EACH}") for ahead in (2, 4)),
+    *(_shares_of_warps(block, warp, ahead, 4) for block, warp, ahead in ((256, 32, 2), (512, 64, 2), (512, 64, 4), (1024, 128, 4))),
 )  # fmt: skip
 _SPMSPV = (
     ("column to a warp", "parallelize(j, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),
@@ -163,8 +190,8 @@ FAR = ("warp per row", UNROLLED, "merge path", "2048 nonzeros to a block, 8 to a
 
 KERNELS = (
     SPMV,
-    GpuCase("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 32),)),
-    GpuCase("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM, columns=(("k", 128),)),
+    GpuCase("SpMM 32", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM_32, columns=(("k", 32),)),
+    GpuCase("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM_128, columns=(("k", 128),)),
     GpuCase("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
     GpuCase("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV,
             serial=(("column to a thread", 50_000),)),

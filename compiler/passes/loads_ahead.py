@@ -1,0 +1,168 @@
+"""Loads of several iterations together in unrolled loops of a GPU, whose number of iterations is known only where they run.
+
+A thread waits for a load where its value is used, not where it stands. ``for p: j = crd[p]; sum += vals[p] * X[j * 32 + k]`` waits for
+one row of ``X`` after the other; unrolled by four, as ``unroll(j, 4)`` asks for, it loads four coordinates, then what four rows hold,
+then adds four times, in the order in which it did. Compilers do not rearrange a loop so far that has no constant length. The last
+iterations, fewer than four, load what the very last one loads once more, and add it only where they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ..frozen import frozen
+from ..ir.arithmetic import ONE, add, compare, integer, minimum, multiply, quotient, subtract
+from ..ir.nodes import (
+    I64,
+    Allocate,
+    ArrayRef,
+    Const,
+    Dealt,
+    Declare,
+    For,
+    Function,
+    If,
+    Load,
+    Node,
+    Run,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Unroll,
+    Value,
+    Var,
+    While,
+)
+from ..ir.rewrite import as_steps, mentions, nodes_of, transform
+from .manager import Setting
+
+
+def load_ahead(function: Function, setting: Setting) -> Function:
+    """Return a function whose threads load what several iterations of an unrolled loop need before the first of these computes."""
+    constant = frozenset(parameter.name for parameter in function.arrays if not parameter.writable)
+    fresh = setting.names(function)
+
+    def visit(step: Step, in_kernel: bool) -> Step:
+        if isinstance(step, For):
+            in_kernel = in_kernel or isinstance(step.tag, Dealt)
+            if in_kernel and (found := _phases(step, constant, fresh)) is not None:
+                assert isinstance(step.tag, Unroll)
+                return _together(step, found, step.tag.factor, fresh)
+        children = tuple(visit(child, in_kernel) if isinstance(child, Step) else child for child in step.children)
+        return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
+
+    return replace(function, body=as_steps(visit(function.body, False)))
+
+
+@frozen
+class _Phases:
+    """An iteration in two: steps that load, in order, and those that compute with what was loaded."""
+
+    loads: tuple[Step, ...]
+    rest: Step
+
+
+def _phases(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> _Phases | None:
+    """Return the phases of an unrolled loop of unknown length; None where it is none, or loads what its iterations may have changed."""
+    if not (isinstance(loop.tag, Unroll) and loop.tag.factor > 1 and loop.step == 1):
+        return None
+    if isinstance(loop.high, Const) or any(not _is_plain(inner) for inner in nodes_of(loop.body, For)):
+        return None
+    if nodes_of(loop.body, If, While):
+        return None
+    steps = _flat(loop.body)
+    first = next((place for place, step in enumerate(steps) if not _is_load(step, constant)), len(steps))
+    before, rest = steps[:first], Steps(tuple(steps[first:]))
+    own = {node.variable.name for node in nodes_of(rest, Declare, For, SetVar)}
+    loads: dict[Load, Var] = {}
+    for load in nodes_of(rest, Load):
+        if load.array in constant and load not in loads and not mentions(load.index, own):
+            loads[load] = Var(fresh(f"{load.array}_ahead"), load.type)
+    if not before and not loads:
+        return None
+
+    def change(node: Node) -> Node:
+        return loads.get(node, node) if isinstance(node, Load) else node
+
+    return _Phases((*before, *(Declare(variable, load) for load, variable in loads.items())), transform(rest, change))
+
+
+def _is_plain(loop: For) -> bool:
+    """Return whether a loop inside goes through a constant range, in one thread."""
+    return not isinstance(loop.tag, Dealt) and isinstance(loop.low, Const) and isinstance(loop.high, Const)
+
+
+def _flat(step: Step) -> list[Step]:
+    if not isinstance(step, Steps):
+        return [step]
+    return [inner for child in step.statements for inner in _flat(child)]
+
+
+def _is_load(step: Step, constant: frozenset[str]) -> bool:
+    """Return whether a step only brings something into registers from arrays that nobody writes."""
+    match step:
+        case Allocate(storage="registers", zero=False):
+            return True
+        case Run("load_wide", (_, ArrayRef(array), *_)):
+            return array in constant
+        case Declare():
+            return all(load.array in constant for load in nodes_of(step.value, Load))
+    return False
+
+
+def _together(loop: For, phases: _Phases, factor: int, fresh: Callable[[str], str]) -> Step:
+    """Return a loop over so many iterations at a time, and what is left of it."""
+    name = loop.variable.name
+    begin, end, whole = (Var(fresh(f"{name}_{part}"), I64) for part in ("begin", "end", "whole"))
+    groups = multiply(quotient(subtract(end, begin), integer(factor)), integer(factor))
+    many = _iterations(phases, loop.variable, [add(loop.variable, integer(place)) for place in range(factor)], None, fresh)
+    last = [minimum(add(whole, integer(place)), subtract(end, ONE)) for place in range(factor - 1)]
+    some = _iterations(phases, loop.variable, last, lambda place: compare("<", add(whole, integer(place)), end), fresh)
+    declared = (Declare(begin, loop.low), Declare(end, loop.high), Declare(whole, add(begin, groups)))
+    inside = replace(loop, low=begin, high=whole, body=many, tag=Unroll(1), step=factor)
+    return Steps((*declared, inside, If(compare("<", whole, end), some)))
+
+
+def _iterations(
+    phases: _Phases, variable: Var, places: list[Value], there: Callable[[int], Value] | None, fresh: Callable[[str], str]
+) -> Steps:
+    """Return iterations at some places: what all of them load, then what each computes where it is there."""
+    found: list[Step] = []
+    loads: list[list[Step]] = []
+    rest: list[Step] = []
+    for number, place in enumerate(places):
+        at = variable if place == variable else Var(fresh(f"{variable.name}_{number}"), I64)
+        found += [] if at == place else [Declare(at, place)]
+        made = {name: fresh(f"{name}_{number}") for step in phases.loads for name in _made(step)}
+        loads.append([_renamed(step, variable, at, made) for step in phases.loads])
+        computed = _renamed(phases.rest, variable, at, made)
+        rest.append(computed if there is None or number == 0 else If(there(number), computed))
+    return Steps((*found, *(step for phase in zip(*loads, strict=True) for step in phase), *rest))
+
+
+def _made(step: Step) -> tuple[str, ...]:
+    """Return the name of the variable or array that a step makes."""
+    match step:
+        case Declare(Var(name)) | Allocate(name):
+            return (name,)
+    return ()
+
+
+def _renamed(step: Step, variable: Var, at: Var, made: Mapping[str, str]) -> Step:
+    """Return a step of the iteration at a place, with names of its own for what the iteration brings into registers."""
+
+    def change(node: Node) -> Node:
+        match node:
+            case Load(array) | Store(array) | ArrayRef(array) | Allocate(array) if array in made:
+                return replace(node, array=made[array])
+            case Declare(declared) if declared.name in made:
+                return replace(node, variable=replace(declared, name=made[declared.name]))
+            case Var(name) if name in made:
+                return replace(node, name=made[name])
+            case Var() if node == variable:
+                return at
+        return node
+
+    return transform(step, change)

@@ -1,0 +1,91 @@
+"""What threads of a GPU load before they use it: several iterations of an unrolled loop at a time, whatever its length is."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sparsetune as st
+from differential import gpu
+from sparsetune.compiler.errors import BuildError
+from sparsetune.compiler.native.devices import find_nvcc
+from sparsetune.compiler.native.library import CSRC
+from sparsetune.tuner.reports.gpu_cases import KERNELS
+
+pytestmark = pytest.mark.cc
+SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+ROWS = "reorder(i, k, j); unroll(j, 4); parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, no_races)"
+TILES = (
+    "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); unroll([0], j, 3);"
+    " parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)"
+)
+SHARES = (
+    "collapse(i, j, f); pos(f, p, A); split(p, b, q, 32); split(q, w, n, 8); split(k, t, k1, 4); reorder(b, w, t, n, k1); unroll(n, 4);"
+    " parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races); parallelize(t, gpu_thread, atomics)"
+)
+SCHEDULES = {"rows": ROWS, "tiles of rows": TILES, "shares": SHARES}
+
+
+def on_device(schedule: str) -> str:
+    return st.compile(SPMM, {"A": "csr"}, {"k": 32}, schedule, target="cuda", arch="sm_90").source
+
+
+def test_rows_are_loaded_before_the_first_is_added() -> None:
+    text = on_device(ROWS)
+    loop = text[text.index("ST_UNROLL(1)") : text.index("p_A2_whole < p_A2_end")]
+    assert [loop.count(part) for part in ("= A2_crd[", "= X_vals[", "tY +=")] == [4, 4, 4]
+    assert loop.rindex("A2_crd[") < loop.index("X_vals[")
+    assert loop.rindex("X_vals[") < loop.index("tY +=")
+
+
+def test_a_loop_that_nobody_asked_to_unroll_stays_as_it_is() -> None:
+    text = on_device(ROWS.replace("unroll(j, 4);", ""))
+    assert "for (int64_t p_A2 = A2_pos[i], p_A2_end = A2_pos[i + 1]; p_A2 < p_A2_end; p_A2++)" in text
+    assert "ST_KERNEL(256) " in text
+
+
+def test_shares_whose_rows_end_anywhere_have_no_second_copy_for_full_ones() -> None:
+    text = on_device(SHARES)
+    assert text.count("upper_bound") == on_device(SHARES.replace("unroll(n, 4);", "")).count("upper_bound")
+
+
+def test_what_a_tile_of_a_row_adds_is_gathered_before_it_is_added_atomically() -> None:
+    text = on_device(SHARES)
+    assert len(re.findall(r"st_atomic_add", text)) == 1
+    assert text.index("Y_vals_sums[k_1] += ") < text.index("st_atomic_add")
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+def test_rows_of_every_length_are_right(schedule: str) -> None:
+    rng = np.random.default_rng(0)
+    kernel = st.compile(SPMM, {"A": "csr"}, {"k": 32}, schedule, target=gpu.TARGET)
+    for density, shape in ((0.05, (50, 20)), (0.9, (3, 70)), (0.3, (20, 9)), (0.0, (5, 5))):
+        matrix = scipy.sparse.csr_array(rng.integers(1, 5, shape) * (rng.random(shape) < density).astype(float))
+        x = rng.integers(1, 5, (shape[1], 32)).astype(float)
+        np.testing.assert_array_equal(kernel(A=matrix, X=x), matrix @ x)
+
+
+def test_machine_code_loads_eight_rows_before_it_waits_for_one(tmp_path: Path) -> None:
+    """Kernels that load ahead get the registers for it, and none of what they hold lies in memory."""
+    try:
+        nvcc = find_nvcc()
+    except BuildError as error:
+        pytest.skip(str(error))
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "SpMM 32")
+    schedules = dict(kernel.mappings)
+    registers = {}
+    for name in ("row to a warp, sums in registers", "row to a warp, sums in registers, 8 at a time"):
+        (tmp_path / "kernel.cu").write_text(on_device(schedules[name]))
+        command = [nvcc, "-std=c++17", "-arch=sm_90", "-cubin", "-Xptxas", "-v", "-I", str(CSRC), "-o", "kernel.cubin", "kernel.cu"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:2000]
+        assert set(re.findall(r"(\d+) bytes spill stores", done.stderr)) == {"0"}
+        registers[name] = max(map(int, re.findall(r"Used (\d+) registers", done.stderr)))
+    few, many = registers.values()
+    assert many >= few + 2 * 8  # of eight rows, a number of 8 bytes each
