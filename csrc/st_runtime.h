@@ -128,6 +128,19 @@ ST_MIN_MAX(bool, bool)
     }                                                                                                        \
     return low;                                                                                              \
   }                                                                                                          \
+  /* the first of the rows low .. high that has elements; `high` if none has. Where 16 are empty, one line of pos is enough to see it; \
+     to read all lines in order is faster than to leap, since processors fetch them ahead. A function that is called, as it compiles \
+     faster */ \
+  __attribute__((noinline, unused)) static int64_t st_filled_row_##S(const T *pos, int64_t low, int64_t high) { \
+    for (; low + 16 <= high; low += 16) {                                                                    \
+      const T begin = pos[low];                                                                              \
+      if (pos[low + 16] == begin) continue;                                                                  \
+      for (int64_t step = 8; step > 0; step >>= 1) low += step & -(int64_t)(pos[low + step] == begin);       \
+      return low;                                                                                            \
+    }                                                                                                        \
+    while (low < high && pos[low + 1] == pos[low]) low++;                                                    \
+    return low;                                                                                              \
+  }                                                                                                          \
   /* as st_lower_bound, by exponential search from `low` in steps of `stride`, 2 * stride, ...: quick near there */ \
   static inline int64_t st_gallop_##S(const T *crd, int64_t low, int64_t high, int64_t key, int64_t stride) { \
     int64_t step = stride, begin = low;                                                                      \

@@ -34,12 +34,14 @@ def source_of(kernel: Function, vector_bytes: int, heading: str = "") -> str:
     return print_c(CPU.run(kernel, VectorUnit(vector_bytes)), heading)
 
 
-def vectorized(kernel: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64) -> Function:
-    """Return a function after the passes that make vectors and what comes before them, simplified at the end alone."""
+def vectorized(
+    kernel: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64, without: str = ""
+) -> Function:
+    """Return a function after the passes that make vectors and what comes before them, but one, simplified at the end alone."""
     setting = Setting(VectorUnit(vector_bytes, masks, gathers, gather_bytes))
     names = [each.name for each in CPU.passes]
     for each in CPU.passes[names.index("flags") : names.index("streams")]:
-        kernel = each.run(kernel, setting)
+        kernel = kernel if each.name == without else each.run(kernel, setting)
     return kernel
 
 

@@ -5,6 +5,7 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 - Searches take sorted coordinates ``crd[low .. high)``. ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near
   ``low``; its last argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged. ``far_gallop`` is the
   same, never inlined.
+- ``filled_row`` gives the first of the rows ``low .. high`` of ``pos`` that has elements; ``high`` if none has.
 - A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal. ``map_insert`` may
   stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
 - A table has a power of two of slots, -1 in free ones. ``table_insert`` gives the slot of a key; ``table_keys`` lists its keys in any order
@@ -91,6 +92,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "lower_bound": Intrinsic(meanings.lower_bound, "st_lower_bound", typed=True, comparisons=meanings.bisections),
     "upper_bound": Intrinsic(meanings.upper_bound, "st_upper_bound", typed=True, comparisons=meanings.bisections),
     "path_fibre": Intrinsic(meanings.path_fibre, "st_path_fibre", typed=True, comparisons=meanings.bisections),
+    "filled_row": Intrinsic(meanings.filled_row, "st_filled_row", typed=True, comparisons=meanings.one, on_gpu=False),
     "gallop": Intrinsic(meanings.gallop, "st_gallop", typed=True, comparisons=meanings.leaps),
     "far_gallop": Intrinsic(meanings.gallop, "st_far_gallop", typed=True, comparisons=meanings.leaps),
     "gallop_stride": Intrinsic(meanings.gallop_stride, "st_gallop_stride"),

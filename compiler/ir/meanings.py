@@ -133,6 +133,13 @@ def upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
     return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
 
 
+def filled_row(pos: NDArray[Any], low: int, high: int) -> int:
+    if low >= high:
+        return low
+    _check_range(pos, low, high + 1)
+    return low + int(np.searchsorted(pos[low : high + 1], pos[low], "right")) - 1
+
+
 def path_fibre(pos: NDArray[Any], low: int, high: int, item: int) -> int:
     """Return the first fibre in ``low .. high`` whose end is not before an item of the merge path; ``high`` if there is none."""
     if low >= high:

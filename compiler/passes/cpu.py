@@ -12,6 +12,7 @@ from .batches import batch_short_sums
 from .consecutive import join_segments
 from .counted import count_from_zero, name_registers_apart, shared_register_names
 from .dead import remove_dead, unread
+from .empty_rows import skip_empty_rows
 from .factors import take_out_factors
 from .flags import raise_flags_before_loops, raised_in_loops
 from .held import hold_rows
@@ -34,6 +35,7 @@ LOCKED_ONCE = Property("loops that update one place atomically do so once")
 ROW_BY_ROW = Property("rows are visited one by one")
 WHOLE = Property("segments that lie inside a tile have a loop of their own")
 STORED_ONCE = Property("rows that one tile has are stored")
+SKIPPED = Property("loops that store sums of rows have a form for rows nearly all of which are empty")
 UNTAGGED = Property("sums of which a schedule says nothing bear no tag")
 BATCHED = Property("short rows are summed in batches")
 TAGGED = Property("sums are tagged")
@@ -60,10 +62,11 @@ CPU = PassList(
         Pass("atomics", gather_atomics, requires=_all(LIVE, JOINED, ROW_BY_ROW), gives=_all(LOCKED_ONCE)),
         Pass("segments", separate_whole_segments, requires=_all(PLACED, LOCKED_ONCE, ROW_BY_ROW), gives=_all(WHOLE), ends=_all(APART)),
         Pass("whole_rows", store_whole_rows, requires=_all(WHOLE, ROW_BY_ROW), gives=_all(STORED_ONCE), ends=_all(LIVE)),
+        Pass("empty_rows", skip_empty_rows, requires=_all(STORED_ONCE, ROW_BY_ROW, UNTAGGED), gives=_all(SKIPPED)),
         Pass(
             "batches",
             batch_short_sums,
-            requires=_all(RAISED, STORED_ONCE, UNTAGGED),
+            requires=_all(RAISED, STORED_ONCE, SKIPPED, UNTAGGED),
             gives=_all(BATCHED),
             ends=_all(ROW_BY_ROW, WHOLE, APART),
         ),

@@ -87,7 +87,8 @@ def spmv(body: Steps | None = None, value: Type = F64, tag: Parallel | None = No
 
 
 def batched(kernel: Function, vector_bytes: int = 32, masks: bool = False) -> Function:
-    return vectorized(kernel, vector_bytes, masks, 24, 32)
+    """Return a kernel with batches alone, not with the form of its loop for rows nearly all of which are empty."""
+    return vectorized(kernel, vector_bytes, masks, 24, 32, without="empty_rows")
 
 
 def rooms(kernel: Function) -> list[Allocate]:

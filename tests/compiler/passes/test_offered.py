@@ -70,8 +70,9 @@ def test_printing_decides_nothing() -> None:
 def test_untagged_loops_that_compute_functions_are_offered_where_they_are_long(expression: str, told: int) -> None:
     formats = {"A": "csr", "W": "csr"}
     source = st.compile(expression, {name: form for name, form in formats.items() if f"{name}(" in expression}, dtype="float64").source
-    assert source.count("#pragma omp simd") == told
-    assert source.count("} else {") == told
+    forms = 2 if "i with elements" in source else 1  # one for rows nearly all of which are empty
+    assert source.count("#pragma omp simd") == told * forms
+    assert source.count("} else {") == told * forms + forms - 1
     single = st.compile(expression, {name: form for name, form in formats.items() if f"{name}(" in expression}, schedule="unroll(j, 1)")
     assert "#pragma omp simd" not in single.source
 
