@@ -157,10 +157,16 @@ _SPMSPV = (
      " parallelize(w, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),
     ("column to a thread", "parallelize(j, gpu_thread, atomics)"),
 )  # fmt: skip
+_DOTS = "parallelize(k, gpu_thread, parallel_reduction)"
 _SDDMM = (
     ("8 nonzeros to a block, one to a warp", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
-     " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
-    ("row to a warp", "parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
+     f" parallelize(w, gpu_warp, no_races); {_DOTS}"),
+    ("row to a warp", f"parallelize(i, gpu_warp, no_races); {_DOTS}"),
+    *((f"row to a warp, {ahead} at a time", f"unroll(j, {ahead}); parallelize(i, gpu_warp, no_races); {_DOTS}") for ahead in (4, 8)),
+    *((f"{block} nonzeros to a block, {warp} to a warp, {ahead} at a time",
+       f"collapse(i, j, f); pos(f, p, B); split(p, b, q, {block}); split(q, w, n, {warp}); unroll(n, {ahead});"
+       f" parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races); {_DOTS}")
+      for block, warp, ahead in ((256, 32, 2), (512, 64, 4), (1024, 128, 4), (1024, 128, 8))),
 )  # fmt: skip
 _SPGEMM = (
     ("row to a thread", ""),
