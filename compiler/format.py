@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import FormatError
 from .frozen import frozen
+from .kept import Kept
 from .levels import COMPRESSED, DENSE, SINGLETON, LevelKind, level_kind, level_kinds
 from .levels.kind import are_letters
 from .shown import shown
@@ -79,7 +80,7 @@ class Format:
         kinds = ", ".join(self.levels)
         return kinds if self.order == tuple(range(len(self))) else f"{kinds}; {', '.join(map(str, self.order))}"
 
-    @property
+    @Kept
     def is_dense(self) -> bool:
         return all(kind.full for kind in self.levels)
 
@@ -93,7 +94,7 @@ class Format:
         """By mode as it is in memory: the modes whose indices say its coordinates together."""
         return {mode: modes for mode, (modes, _) in zip(self.in_memory.order, self.stored_modes, strict=True)}
 
-    @property
+    @Kept
     def mirrors(self) -> bool:
         """Whether a half of a symmetric matrix is stored."""
         return any(kind.mirrors for kind in self.levels)

@@ -3,7 +3,7 @@
 ``dataclasses`` writes and compiles the source of six methods for each class, which takes most of the time until a first kernel. How
 objects are compared, hashed, shown and kept from changing hangs on the names of their fields alone, so that all classes share these
 methods here; ``__init__``, which does not, is written when a class has made its first few objects: of most classes a program makes none,
-or hardly any, and these are filled by going through their fields.
+or hardly any, and these are filled by going through their fields. These are found when somebody asks for them, too.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, f
 from functools import partial
 from inspect import get_annotations
 from operator import attrgetter
-from threading import Lock
+from threading import RLock
 from types import MethodType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 
-FEW = 6
-"""Objects of a class that are made before its ``__init__`` is written, which takes as long as filling a dozen of them."""
+FEW = 24
+"""Objects of a class that are made before its ``__init__`` is written, which takes as long as filling some dozens of them."""
 
-_thawed = Lock()  # for as long as the bases of a class are taken for ones that may change
+_FIELDS = "__dataclass_fields__"
+_FOUND = (_FIELDS, "__dataclass_params__", "__match_args__")
+_finding = RLock()  # for as long as the bases of a class are taken for ones that may change
 
 
 @overload
@@ -42,24 +44,47 @@ def frozen(made: type[Any] | None = None, /, *, eq: bool = True, repr: bool = Tr
 def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
     own = dict(made.__dict__)
     made.__doc__ = made.__doc__ or made.__name__  # else ``dataclass`` would make the signature
-    bases: list[Any] = [base for base in made.__mro__[1:] if is_dataclass(base)]
-    with _thawed:  # a class with frozen bases has to be frozen, and ``dataclass`` would write methods that it inherits from these
-        for base in bases:
-            base.__dataclass_params__.frozen = False
-        whole = _with_fields(made, kw_only)
-        for one in (whole, *bases):
-            one.__dataclass_params__.frozen = True
-    methods: dict[str, Any] = {"__init__": _Initializer(whole)}
-    if not bases:
+    follows = any(_FIELDS in base.__dict__ for base in made.__mro__[1:])
+    methods: dict[str, Any] = {"__init__": _Initializer(made)}
+    if not follows:
         methods |= {"__setattr__": _set, "__delattr__": _deleted}
     if eq:
-        methods |= _comparing(whole)
+        methods |= _comparing(made)
     if repr:
         methods["__repr__"] = _shown
     for name, method in methods.items():
         if own.get(name) is None:  # a class that says how it is compared has None for its hash
-            setattr(whole, name, method)
-    return whole
+            setattr(made, name, method)
+    if any(isinstance(value, Field) for value in own.values()):  # which are no defaults that anyone could read
+        _find_fields(made, kw_only)
+    else:
+        for name in _FOUND:
+            setattr(made, name, _Later(made, name, kw_only))
+    return made
+
+
+class _Later:
+    """What is found with the fields of a class, when it is first asked for: many classes are imported and never used."""
+
+    def __init__(self, owner: type[Any], name: str, kw_only: bool) -> None:
+        self.owner, self.name, self.kw_only = owner, name, kw_only
+
+    def __get__(self, one: object, kind: type[Any] | None = None) -> Any:
+        with _finding:
+            if self.owner.__dict__[self.name] is self:  # else another thread has found them meanwhile
+                _find_fields(self.owner, self.kw_only)
+        return getattr(self.owner, self.name)
+
+
+def _find_fields(made: type[Any], kw_only: bool) -> None:
+    """Find the fields of a class."""
+    with _finding:
+        bases: list[Any] = [base for base in made.__mro__[1:] if is_dataclass(base)]
+        for base in bases:  # a class with frozen bases has to be frozen, and ``dataclass`` would write methods that it inherits from these
+            base.__dataclass_params__.frozen = False
+        whole = _with_fields(made, kw_only)
+        for one in (whole, *bases):
+            one.__dataclass_params__.frozen = True
 
 
 def _with_fields(made: type[Any], kw_only: bool) -> type[Any]:
@@ -68,17 +93,37 @@ def _with_fields(made: type[Any], kw_only: bool) -> type[Any]:
     told = get_annotations(made)
     plain = {name: object for name, kind in told.items() if isinstance(kind, str) and "ClassVar" not in kind and "KW_ONLY" not in kind}
     made.__annotations__ = told | plain
-    whole = dataclass(init=False, eq=False, repr=False, kw_only=kw_only)(made)
+    whole = dataclass(init=False, eq=False, repr=False, match_args=False, kw_only=kw_only)(made)
     made.__annotations__ = told
     for name, entry in whole.__dataclass_fields__.items():
         if name in plain:
             entry.type = told[name]
+    whole.__match_args__ = tuple(entry.name for entry in fields(whole) if entry.init and not entry.kw_only)
     return whole
 
 
-def _comparing(whole: type[Any]) -> dict[str, Any]:
-    values = _values(tuple(entry.name for entry in fields(whole) if entry.compare))
+def _comparing(owner: type[Any]) -> dict[str, Any]:
+    """Return how objects of a class are compared and hashed, which is written when two are compared, or one is hashed, first."""
 
+    def equal(one: object, other: object) -> bool:
+        return written()["__eq__"](one, other)
+
+    def hashed(one: object) -> int:
+        return written()["__hash__"](one)
+
+    first = {"__eq__": equal, "__hash__": hashed}
+
+    def written() -> dict[str, Any]:
+        methods = _compared_by(_values(tuple(entry.name for entry in fields(owner) if entry.compare)))
+        for name, method in methods.items():
+            if owner.__dict__.get(name) is first[name]:
+                setattr(owner, name, method)
+        return methods
+
+    return first
+
+
+def _compared_by(values: Callable[[Any], tuple[Any, ...]]) -> dict[str, Any]:
     def equal(one: object, other: object) -> bool:
         if one is other:
             return True
@@ -115,7 +160,7 @@ class _Initializer:
 
     def __init__(self, owner: type[Any]) -> None:
         self.owner, self.left = owner, FEW
-        self.entries: tuple[Field[Any], ...] = ()
+        self.plan: _Plan | None = None
 
     def __get__(self, one: object, kind: type[Any] | None = None) -> Any:
         if one is not None and self.left:
@@ -125,30 +170,35 @@ class _Initializer:
 
     def _fill(self, one: Any, /, *given: Any, **named: Any) -> None:
         """Give an object its fields; what does not fit them is refused by the written ``__init__``."""
-        self.entries = self.entries or fields(self.owner)
-        in_order = (entry.name for entry in self.entries if entry.init and entry.kw_only is not True)
-        values = {**dict(zip(in_order, given, strict=False)), **named}
-        fits = len(values) == len(given) + len(named)
-        for entry in self.entries:
-            if entry.init and entry.name in values:
-                value = values.pop(entry.name)
-            elif entry.default_factory is not MISSING:
-                value = entry.default_factory()
-            elif entry.init and entry.default is not MISSING:
-                value = entry.default
-            else:  # __post_init__ gives it a value, or nobody does
-                fits = fits and not entry.init
-                continue
-            object.__setattr__(one, entry.name, value)
-        if values or not fits:
+        plan = self.plan = self.plan or _Plan(self.owner)
+        values = {**plan.defaults, **dict(zip(plan.names, given, strict=False)), **named}
+        for name, factory in plan.factories:
+            if name not in values:
+                values[name] = factory()
+        twice = len(given) > len(plan.names) or (named and not named.keys().isdisjoint(plan.names[: len(given)]))
+        if twice or values.keys() != plan.all:
             self._write(one)(*given, **named)
-        elif hasattr(self.owner, "__post_init__"):
+            return
+        one.__dict__.update(values)
+        if plan.goes_on:
             one.__post_init__()
 
     def _write(self, one: object) -> Any:
         written = _written(self.owner)
         self.owner.__init__ = written
         return written if one is None else MethodType(written, one)
+
+
+class _Plan:
+    """How objects of a class are filled: names of arguments by place, what others are by default, and those that all have."""
+
+    def __init__(self, owner: type[Any]) -> None:
+        entries = fields(owner)
+        self.names = tuple(entry.name for entry in entries if entry.init and entry.kw_only is not True)
+        self.defaults = {entry.name: entry.default for entry in entries if entry.init and entry.default is not MISSING}
+        self.factories = tuple((entry.name, entry.default_factory) for entry in entries if entry.default_factory is not MISSING)
+        self.all = {entry.name for entry in entries if entry.init} | {name for name, _ in self.factories}
+        self.goes_on = hasattr(owner, "__post_init__")
 
 
 def _written(owner: type[Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from ..compiler.schedule.dependence import graph_of
 from ..compiler.shown import shown
 from ..compiler.space.memory import buffers_of, counted_positions
 from ..compiler.storage.positions import stored_prefixes
-from .machine_settings import load_machine
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -44,12 +44,20 @@ class Limits:
         """Return whether so many elements are above the bound."""
         return self.memory_bound is not None and elements > self.memory_bound
 
-    def room(self, operands: int) -> float:
-        """Return how many bytes the workspaces of all threads may take, for operands of so many bytes."""
+    def hold(self, wanted: float, operands: int) -> bool:
+        """Return whether the workspaces of all threads may take so many bytes, for operands of so many. What is known of the machine is
+        read where that matters."""
         machine = this_machine()
         if self.cache_share is not None:
-            return self.cache_share * machine.last_level_cache
-        return max(load_machine(machine.model).workspace_share * machine.last_level_cache, float(operands))
+            return wanted <= self.cache_share * machine.last_level_cache
+        return wanted <= operands or wanted <= _workspace_share(machine.model) * machine.last_level_cache
+
+
+@cache
+def _workspace_share(processor: str) -> float:
+    from .machine_settings import load_machine  # with a parser of TOML, of which most lookups need nothing
+
+    return load_machine(processor).workspace_share
 
 
 NO_LIMITS = Limits()

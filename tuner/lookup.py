@@ -34,7 +34,6 @@ from ..compiler.native.machine import this_machine
 from ..compiler.native.toolchain import find_compiler, possible_flags
 from ..compiler.schedule.directives import Build, Convert
 from ..compiler.schedule.schedule import Schedule
-from .database import open_database, sqlite_path
 from .environment import code_version
 from .features import distance
 from .legality import is_legal
@@ -45,6 +44,7 @@ from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
 from .shares import USUAL_CHUNK, dynamic_excess, static_excess
 from .shipped import shipped_decisions
+from .urls import sqlite_path
 
 SIMILAR_BOUND = 2.0
 """Farthest that a known input may be away: all sizes differ by a factor of two and the lengths of fibres by about three."""
@@ -109,6 +109,8 @@ def lookup_in(url: str, problem: Problem) -> Match:
     path = sqlite_path(url)
     if path is not None and not os.path.exists(os.path.expanduser(path)):
         return lookup_problem(problem, NOTHING)
+    from .database import open_database  # of which a lookup without a database needs nothing
+
     with open_database(url, read_only=True) as store:
         return lookup_problem(problem, store)
 

@@ -101,7 +101,6 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
     default = next((found for found in ranked if not found.candidate.template), None)
     if default is None:
         return None
-    room = problem.limits.room(problem.nbytes) / problem.dtype.itemsize / problem.threads
     elements = {id(found): workspace_elements(found.candidate.program, problem) for found in ranked}
     if problem.limits.binds(elements[id(default)]):
         within = (found for found in ranked if not problem.limits.binds(elements[id(found)]))
@@ -109,7 +108,12 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
         if first is None:
             raise nothing_within(problem, min(elements.values()))
         return Choice(first.schedule, max(default.cost, 1.0) / max(first.cost, 1.0))
-    able = [found for found in ranked if found is not default and elements[id(found)] <= room and found.cost <= default.cost]
+    each = problem.dtype.itemsize * problem.threads
+
+    def fits(found: Ranked) -> bool:
+        return problem.limits.hold(elements[id(found)] * each, problem.nbytes)
+
+    able = [found for found in ranked if found is not default and found.cost <= default.cost and fits(found)]
 
     def asked(item: tuple[float, Schedule, bool]) -> float:
         predicted, _, is_slight = item

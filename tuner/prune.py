@@ -101,7 +101,6 @@ def surviving_space(
     """
     check_stages(skip, also)
     allowed = math.inf if deadline is None else deadline.left
-    room = problem.limits.room(problem.nbytes)
     default = problem.concretized()
     end = deadline or Deadline(PRUNING_SECONDS)
     generating, comparing, proving, ranking = (end.part(share) for share in (0.4, 0.6, 0.9, 1.0))
@@ -109,6 +108,9 @@ def surviving_space(
     @cache
     def usable(item: Candidate) -> bool:
         return lowers(problem, item.program, default)
+
+    def has_room(item: Candidate) -> bool:
+        return item.is_given or problem.limits.hold(_workspace_bytes(item, problem), problem.nbytes)
 
     def keeps_bound(item: Candidate) -> bool:
         return not item.template or not problem.limits.binds(workspace_elements(item.program, problem))
@@ -122,7 +124,7 @@ def surviving_space(
     stages: list[Stage[Candidate]] = [
         Stage("generated", lambda _: list(problem_candidates(problem, generating, selected())), generating),
         *bounded,
-        Stage("memory", lambda items: [item for item in items if item.is_given or _workspace_bytes(item, problem) <= room]),
+        Stage("memory", lambda items: list(filter(has_room, items))),
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
         Stage("loop depth", lambda items: _undominated(items, problem)),
         Stage("legal", lambda items: [item for item in items if not item.template or (not proving.over and usable(item))], proving),

@@ -120,7 +120,7 @@ class Beyond:
         """Return the cost that the model expects of a program; infinity if there is no room for its workspaces."""
         problem = self._problem
         held = workspace_elements(program, problem) * problem.dtype.itemsize * problem.threads
-        if held > problem.limits.room(problem.nbytes):
+        if not problem.limits.hold(held, problem.nbytes):
             return math.inf
         return operations(problem, program, problem.concretized().sources)
 

@@ -70,6 +70,15 @@ class Stmt:
         return ()
 
     @Kept
+    def inside(self) -> tuple[tuple[tuple[int, ...], Stmt], ...]:
+        """The statements in this one, parents first, each with the numbers of the children that lead to it."""
+        found = list[tuple[tuple[int, ...], Stmt]]()
+        for number, child in enumerate(self.children):
+            found.append(((number,), child))
+            found += (((number, *address), one) for address, one in child.inside)
+        return tuple(found)
+
+    @Kept
     def assignments(self) -> tuple[Assign, ...]:
         """The assignments in the statement, in order."""
         return tuple(assign for child in self.children for assign in child.assignments)

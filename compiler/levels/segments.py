@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..ir.arithmetic import ONE, ZERO, add, subtract
 from ..ir.nodes import I64, Call, Type, Value
 from ..storage.aligned import aligned_copy, index_dtype
-from ..storage.kernels import active
+from ..storage.kernels import active, light
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
 from .kind import LevelKind, Parts
@@ -32,7 +32,7 @@ class Segmented(LevelKind):
 
     def unpack(self, walk: Walk, parts: Parts, extent: int) -> Walk:
         pos, crd, children = reached(walk, parts)
-        return walk.down(lambda column: active().expand(pos, column, column.dtype), crd, children)
+        return walk.down(lambda column: light(len(crd)).expand(pos, column, column.dtype), crd, children)
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
         """Return the last p with pos[p] <= position."""
@@ -64,8 +64,9 @@ def reached(walk: Walk, parts: Parts) -> tuple[NDArray[Any], NDArray[Any], NDArr
     counts = pos[walk.positions + 1] - begins
     ends = np.zeros(walk.count + 1, np.int64)
     np.cumsum(counts, out=ends[1:])
-    children = active().expand(ends, begins - ends[:-1], np.dtype(np.int64)) + np.arange(ends[-1])
-    return ends, active().gather(crd, children), children
+    kernels = light(2 * int(ends[-1]))
+    children = kernels.expand(ends, begins - ends[:-1], np.dtype(np.int64)) + np.arange(ends[-1])
+    return ends, kernels.gather(crd, children), children
 
 
 def pack_unordered(

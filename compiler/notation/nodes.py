@@ -113,7 +113,7 @@ class Access(Expr):
         """Distinct indices in order of first appearance."""
         return tuple(dict.fromkeys(name for subscript in self.subscripts for name in subscript.indices))
 
-    @property
+    @Kept
     def is_plain(self) -> bool:
         """Whether every subscript is one plain index."""
         return all(subscript.is_index for subscript in self.subscripts)

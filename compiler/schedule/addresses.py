@@ -8,6 +8,7 @@ in a block, the number of a statement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain as chained
 
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
 from ..notation.nodes import Access
@@ -46,14 +47,9 @@ def enclosing_loops(statement: Stmt, address: Address) -> tuple[str, ...]:
     return tuple(frame.index for frame in frames(statement, address) if isinstance(frame, Forall))
 
 
-def everywhere(statement: Stmt, address: Address = ()) -> Iterator[tuple[Address, Stmt]]:
+def everywhere(statement: Stmt) -> Iterator[tuple[Address, Stmt]]:
     """Yield every statement with its address, parents first."""
-    left = [(address, statement)]
-    while left:
-        address, statement = left.pop()
-        yield address, statement
-        children = statement.children
-        left += [((*address, number), children[number]) for number in reversed(range(len(children)))]
+    return chained([((), statement)], statement.inside)
 
 
 def leaves(statement: Stmt) -> Iterator[tuple[Address, Assign]]:

@@ -16,6 +16,8 @@ from .directives import DIRECTIVES, Directive, Parameter, Required
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+_SOUND = "arguments are sound"  # of directives that were checked, which many schedules have in common
+
 
 def expectation(parameter: Parameter) -> str:
     """Return what a parameter takes, for messages."""
@@ -63,6 +65,8 @@ def checked(directive: object, number: int) -> Directive:
     """
     if not isinstance(directive, Directive) or type(directive) is not DIRECTIVES.get(directive.keyword):
         raise ScheduleError(f"a schedule holds directives, not {type(directive).__name__}")
+    if _SOUND in directive.__dict__:
+        return directive
     check = _Check(directive, number)
     values: dict[str, object] = {}
     for parameter in directive.parameters:
@@ -74,7 +78,9 @@ def checked(directive: object, number: int) -> Directive:
         if missing is not None and values[parameter.field] is not None:
             check.fail(missing, None)
         missing = parameter if values[parameter.field] is None and parameter.default is None else missing
-    return replace(directive, **values, path=check.path(directive.path))
+    found = replace(directive, **values, path=check.path(directive.path))
+    found.__dict__[_SOUND] = True
+    return found
 
 
 class _Check:

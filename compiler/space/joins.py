@@ -112,6 +112,7 @@ class Joins:
     def __init__(self, operands: Mapping[str, Tensor], extents: Mapping[str, int]) -> None:
         self._operands, self._extents = operands, extents
         self._known: dict[Relation, float | None] = {}
+        self._counted: dict[tuple[Scan, str], NDArray[np.int64]] = {}
 
     def size(self, relation: Relation) -> float | None:
         """Return how many combinations a relation has, exactly where the sample is everything; None where that takes too long to say."""
@@ -160,8 +161,10 @@ class Joins:
         below = tensor.levels[place + 1].pos if len(scan.indices) > place + 1 else None
         if place == 0 and below is not None and tensor.format.levels[0].full:
             return np.diff(below).astype(np.int64)
-        table = self._scanned(Scan(scan.operand, scan.indices[: place + 2]), {})
-        return np.bincount(table[index], minlength=self._length(index))
+        short = Scan(scan.operand, scan.indices[: place + 2])
+        if (short, index) not in self._counted:
+            self._counted[short, index] = np.bincount(self._scanned(short, {})[index], minlength=self._length(index))
+        return self._counted[short, index]
 
     def _table(self, relation: Relation, marks: _Marks) -> _Table:
         """Return the combinations of a relation all of whose values are marked."""

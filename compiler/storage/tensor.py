@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import html
 from ..errors import DataError, NotImplied, ShapeError
 from ..format import Format, parse_format
 from ..frozen import frozen
@@ -119,6 +118,8 @@ class Tensor:
         rows = []
         for level, (kind, mode, arrays) in enumerate(zip(self.format.levels, self.format.order, self.levels, strict=True)):
             rows.append((level, mode, kind, self.shape[mode], "" if arrays.crd is None else len(arrays.crd), readable_bytes(arrays.nbytes)))
+        from .. import html  # which notebooks alone need
+
         return html.facts("Tensor", whole) + html.table(("level", "mode", "kind", "extent", "coordinates", "memory"), rows)
 
     def to_numpy(self) -> NDArray[Any]:

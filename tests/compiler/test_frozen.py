@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -137,3 +138,37 @@ def test_the_first_objects_are_as_all_others(made: int, given: tuple[Any, ...], 
     assert Place(3).names == []
     assert Place(3) == Place(y=2, x=3)
     assert Place(3, 4, ["b"]).total == 7
+
+
+def test_fields_of_a_class_are_found_when_somebody_asks() -> None:
+    @frozen
+    class Base:
+        x: int
+        y: int = 2
+
+    @frozen
+    class Below(Base):
+        z: int = 3
+
+    assert not isinstance(vars(Base)["__dataclass_fields__"], dict)
+    match Below(1):
+        case Below(x, y, z):
+            assert (x, y, z) == (1, 2, 3)
+    assert isinstance(vars(Base)["__dataclass_fields__"], dict)
+    assert Below(1) == Below(1, 2, 3)
+    assert len({Below(1), Below(1), Below(2)}) == 2
+    assert Below.__match_args__ == ("x", "y", "z")
+
+
+def test_threads_find_the_fields_of_a_class_once() -> None:
+    for _ in range(20):
+
+        @frozen
+        class Place:
+            x: int
+            y: int = 2
+
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(Place, range(16)))
+        assert [hash(one) for one in made] == [hash(Place(count)) for count in range(16)]
+        assert made == [Place(count) for count in range(16)]

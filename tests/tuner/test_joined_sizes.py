@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sparsetune as st
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.forests.choice import sizes_of
 from sparsetune.compiler.space.forests.contraction import contraction_of
+from sparsetune.compiler.space.joins import Join, Joins, Scan
 from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.tuner.costs import scalar_operations
 from sparsetune.tuner.problem import make_problem
@@ -57,6 +59,18 @@ def test_forests_know_what_operands_have_together() -> None:
     fibres = {name: stored_prefixes(problem.operands[name]) for name in "AB"}
     sizes = sizes_of(contraction, problem.extents, fibres, problem.joins)
     assert (sizes.joined({0: 2}), sizes.joined({0: 2, 1: 2})) == (N // 2, 0.0)
+
+
+def test_what_an_operand_stores_below_each_value_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned: list[Scan] = []
+    scan = Joins._scanned
+    monkeypatch.setattr(Joins, "_scanned", lambda joins, one, marks: (None if marks else scanned.append(one)) or scan(joins, one, marks))
+    matrix = st.tensor(PATTERNS["uniform"])
+    joins = Joins({"A": matrix, "B": matrix}, dict.fromkeys("ikj", N))
+    one, other = Scan("A", ("i", "k")), Scan("B", ("j", "k"))
+    for kept in ({"i", "j"}, {"i", "k", "j"}, {"i", "k"}):
+        assert joins.size(Join(frozenset((one, other)), frozenset(kept)))
+    assert len(scanned) == len(set(scanned))
 
 
 @pytest.mark.parametrize("name", PATTERNS)

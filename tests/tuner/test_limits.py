@@ -12,13 +12,15 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.errors import ScheduleError, TuningError
+from sparsetune.compiler.native.machine import this_machine
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.tuner import limits
 from sparsetune.tuner.asking import lookup
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.kernels import compile_problem
 from sparsetune.tuner.legality import is_legal
-from sparsetune.tuner.limits import make_limits, workspace_elements
+from sparsetune.tuner.limits import Limits, make_limits, workspace_elements
 from sparsetune.tuner.measure.finals import Burst, play
 from sparsetune.tuner.model import disagreements
 from sparsetune.tuner.problem import Problem, make_problem
@@ -154,3 +156,16 @@ def test_orders_that_agree_with_storage_disagree_nowhere() -> None:
     turned = apply_schedule(default.program, Schedule("reorder(j, i)"), default.formats)
     assert disagreements(default.program, of.formats) == 0
     assert disagreements(turned, of.formats) == 1
+
+
+def test_the_settings_of_a_machine_are_read_where_they_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(limits, "_workspace_share", lambda processor: asked.append(processor) or 0.5)  # type: ignore[func-returns-value]
+    cache = this_machine().last_level_cache
+    assert limits.NO_LIMITS.hold(cache, cache)
+    assert Limits(cache_share=0.25).hold(cache // 4, 0)
+    assert not Limits(cache_share=0.25).hold(cache // 4 + 1, cache)
+    assert not asked
+    assert limits.NO_LIMITS.hold(cache / 2, 0)
+    assert not limits.NO_LIMITS.hold(cache / 2 + 1, 0)
+    assert len(asked) == 2
