@@ -1,4 +1,4 @@
-/* Searches in sorted coordinates and in tables, sorting, and sets of keys, by one thread. */
+/* Searches in sorted coordinates, by one thread or a warp; searches in tables, sorting, and sets of keys, by one thread. */
 #ifndef ST_CUDA_SEARCHES_H
 #define ST_CUDA_SEARCHES_H
 
@@ -10,6 +10,20 @@ template <class A> ST_DEVICE int64_t st_search(A crd, int64_t low, int64_t high,
     const bool right = found < key || (equal && found == key);
     low = right ? low + half + 1 : low;
     count = right ? count - half - 1 : half;
+  }
+  return low;
+}
+/* The same by all lanes of a warp: each looks at the last place of another part of what is left. */
+template <class A> ST_DEVICE int64_t st_search_of_warp(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
+  while (low < high) {
+    const int64_t part = (high - low + ST_LANES - 1) / ST_LANES, last = low + part * (st_lane() + 1) - 1;
+    bool right = false;
+    if (last < high) {
+      const int64_t found = (int64_t)crd[last];
+      right = found < key || (equal && found == key);
+    }
+    low += part * st_of_lanes<st_op_add>((int32_t)right);
+    high = low + part - 1 < high ? low + part - 1 : high;
   }
   return low;
 }
@@ -57,6 +71,12 @@ template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t hi
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_upper_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
     return st_search(crd, low, high, key, true);                                                                             \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_lower_bound_of_warp_##S(A crd, int64_t low, int64_t high, int64_t key) {           \
+    return st_search_of_warp(crd, low, high, key, false);                                                                    \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_upper_bound_of_warp_##S(A crd, int64_t low, int64_t high, int64_t key) {           \
+    return st_search_of_warp(crd, low, high, key, true);                                                                     \
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_path_fibre_##S(A pos, int64_t low, int64_t high, int64_t item) {                   \
     return st_path_fibre(pos, low, high, item);                                                                              \

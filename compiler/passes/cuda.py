@@ -11,6 +11,7 @@ from .loads_ahead import load_ahead
 from .manager import Pass, PassList, Property
 from .members import deal_to_members, done_by_all
 from .needs import count_needs
+from .searches import search_together
 from .simplify import simplify
 from .unique import name_scalars_apart, shared_scalar_names
 from .unrolled_rows import unroll_rows
@@ -45,5 +46,6 @@ CUDA = PassList(
         Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),
         Pass("kernels", split_kernels, requires=_all(APART, UNIQUE), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)),
         Pass("members", deal_to_members, requires=_all(SPLIT), gives=_all(DEALT), ends=_all(UNIQUE)),
+        Pass("searches", search_together, requires=_all(DEALT)),
     ]
 )

@@ -444,7 +444,7 @@ def test_shares_of_nonzeros_are_one_kernel_without_waiting() -> None:
 
 def test_threads_look_for_rows_among_those_of_their_block() -> None:
     text = source("equal shares of nonzeros")
-    of_block, of_thread = text.index("st_upper_bound_i32(A2_pos, 1, i_size + 1, p_low)"), text.index("for (int64_t t =")
+    of_block, of_thread = text.index("st_upper_bound_of_warp_i32(A2_pos, 1, i_size + 1, p_low)"), text.index("for (int64_t t =")
     assert of_block < of_thread < text.index("st_upper_bound_i32(A2_pos, first_A1 + 1, past_A1 + 1, p_low_2)")
     assert text.count("i_size + 1, p_low") == 1
 
