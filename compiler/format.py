@@ -82,6 +82,7 @@ class Format:
 
     @Kept
     def is_dense(self) -> bool:
+        """Whether every level has all coordinates, so that none is stored."""
         return all(kind.full for kind in self.levels)
 
     @property

@@ -163,6 +163,7 @@ class Exploration:
 
     @property
     def assignment(self) -> Assignment:
+        """The expression that was explored."""
         return self.members.assignment
 
     @property

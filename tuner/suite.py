@@ -128,6 +128,7 @@ def tune_suite(
 
 
 def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its kind where it has none."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

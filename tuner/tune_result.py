@@ -117,6 +117,7 @@ class TuneResult:
 
     @property
     def failed_trials(self) -> int:
+        """Number of schedules that were tried and have no time."""
         return sum(trial.seconds is None for trial in self.measured)
 
     def __repr__(self) -> str:

@@ -43,6 +43,7 @@ _ATOMIC = {"": "write", "+": "add", "-": "subtract", "*": "multiply", "/": "divi
 
 
 def beside(origin: str) -> str:
+    """Return the comment that tells beside a line of C where it comes from; empty where nothing is known."""
     return f"  // {origin}" if origin else ""
 
 

@@ -119,6 +119,7 @@ def extents_of_result(assignment: Assignment, shape: Sequence[int]) -> dict[str,
 
 
 def names_of(assignment: Assignment) -> set[str]:
+    """Return the names of tensors and indices in an assignment."""
     found = (assignment.target, *accesses(assignment.value))
     return {access.tensor for access in found} | {name for access in found for name in access.indices}
 

@@ -28,6 +28,7 @@ def storage_order(access: Access, form: Format) -> tuple[str, ...]:
 
 
 def is_sparse(form: Format) -> bool:
+    """Return whether a format has a level that stores coordinates."""
     return not form.is_dense
 
 

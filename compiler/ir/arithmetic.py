@@ -8,6 +8,7 @@ from .nodes import BOOL, I64, Binary, Cast, Const, Load, Type, Value
 
 
 def integer(value: int) -> Const:
+    """Return a constant of 64 bits."""
     return Const(value, I64)
 
 
@@ -16,10 +17,12 @@ FALSE, TRUE = Const(False, BOOL), Const(True, BOOL)
 
 
 def is_constant(expr: Value, value: int) -> bool:
+    """Return whether an expression is the constant of some value."""
     return isinstance(expr, Const) and expr.value == value
 
 
 def add(left: Value, right: Value) -> Value:
+    """Return a sum; constants are added here, and 0 is left out."""
     if isinstance(left, Const) and isinstance(right, Const):
         return integer(int(left.value + right.value))
     if is_constant(left, 0):
@@ -28,6 +31,7 @@ def add(left: Value, right: Value) -> Value:
 
 
 def subtract(left: Value, right: Value) -> Value:
+    """Return a difference; that of constants, and of equal expressions, is found here."""
     if left == right:
         return ZERO
     if isinstance(left, Const) and isinstance(right, Const):
@@ -36,6 +40,7 @@ def subtract(left: Value, right: Value) -> Value:
 
 
 def multiply(left: Value, right: Value) -> Value:
+    """Return a product; constants are multiplied here, and 1 is left out."""
     if isinstance(left, Const) and isinstance(right, Const):
         return integer(int(left.value * right.value))
     if is_constant(left, 0) or is_constant(right, 0):
@@ -53,18 +58,21 @@ def quotient(left: Value, right: Value) -> Value:
 
 
 def remainder(left: Value, right: Value) -> Value:
+    """Return what is left of a division; that of constants, and by 1, is found here."""
     if isinstance(left, Const) and isinstance(right, Const) and right.value:
         return integer(int(left.value) % int(right.value))
     return ZERO if is_constant(right, 1) else Binary("%", left, right, I64)
 
 
 def ceiling_quotient(left: Value, right: Value) -> Value:
+    """Return a quotient rounded up, of a number that is not negative."""
     if is_constant(right, 1):
         return left
     return quotient(add(left, subtract(right, ONE)), right)
 
 
 def minimum(left: Value, right: Value) -> Value:
+    """Return the smaller value; that of constants, and of equal expressions, is found here."""
     if left == right:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
@@ -73,6 +81,7 @@ def minimum(left: Value, right: Value) -> Value:
 
 
 def maximum(left: Value, right: Value) -> Value:
+    """Return the larger value; that of constants, and of equal expressions, is found here."""
     if left == right:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
@@ -81,6 +90,7 @@ def maximum(left: Value, right: Value) -> Value:
 
 
 def compare(op: str, left: Value, right: Value) -> Value:
+    """Return whether an operator such as ``<`` holds between two values."""
     return Binary(op, left, right, BOOL)
 
 

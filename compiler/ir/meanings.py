@@ -43,12 +43,14 @@ class Parts:
 
 
 def copy(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int) -> None:
+    """Copy ``count`` elements from one place of an array to a place of another."""
     _check_range(array, at, at + count)
     _check_range(source, first, first + count)
     array[at : at + count] = source[first : first + count]
 
 
 def copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int, count: int) -> None:
+    """Copy elements of the array that was left at a place of the parts."""
     if place not in parts.arrays:
         raise IndexError(f"nothing was left at place {place}")
     parts.arrays[place].check(first, count, True)
@@ -59,14 +61,17 @@ def copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int
 
 
 def begin_pieces(table: NDArray[Any], levels: int, pieces: int) -> None:
+    """Note that none of the pieces has told how many entries it has."""
     table[: 2 + levels], table[2 + levels : 2 + levels * (pieces + 1)] = 0, -1
 
 
 def note_piece(table: NDArray[Any], levels: int, piece: int, level: int, count: int) -> None:
+    """Note how many entries of a level a piece has."""
     table[2 + levels * (piece + 1) + level] = count
 
 
 def sum_pieces(table: NDArray[Any], levels: int, pieces: int) -> int:
+    """Add up the counts of pieces as far as all before are known; return how many are added up."""
     rows = table[2 : 2 + levels * (pieces + 1)].reshape(-1, levels)
     while table[0] < pieces and rows[table[0] + 1, -1] >= 0:
         rows[table[0] + 1] += rows[table[0]]
@@ -75,6 +80,7 @@ def sum_pieces(table: NDArray[Any], levels: int, pieces: int) -> int:
 
 
 def piece_place(table: NDArray[Any], levels: int, piece: int, level: int) -> int:
+    """Return where the entries of a piece begin in a level."""
     if piece > table[0]:
         raise IndexError(f"the place of piece {piece} is not known yet")
     return int(table[2 + levels * piece + level])
@@ -97,6 +103,7 @@ def _strided(array: NDArray[Any], first: int, strides: Sequence[int], extents: S
 
 def gemm(c: Any, at_c: int, c_m: int, c_n: int, a: Any, at_a: int, a_m: int, a_k: int, b: Any, at_b: int, b_k: int, b_n: int,
           m: int, n: int, k: int, scale: Any) -> None:  # fmt: skip
+    """Add ``scale * a @ b`` to ``c``, all matrices with strides of their own (BLAS)."""
     if min(m, n, k) > 0:
         left, right = _strided(a, at_a, (a_m, a_k), (m, k)), _strided(b, at_b, (b_k, b_n), (k, n))
         _strided(c, at_c, (c_m, c_n), (m, n))[...] += scale * (left @ right)
@@ -104,36 +111,43 @@ def gemm(c: Any, at_c: int, c_m: int, c_n: int, a: Any, at_a: int, a_m: int, a_k
 
 def gemv(y: Any, at_y: int, y_m: int, a: Any, at_a: int, a_m: int, a_k: int, x: Any, at_x: int, x_k: int,
           m: int, k: int, scale: Any) -> None:  # fmt: skip
+    """Add ``scale * a @ x`` to ``y`` (BLAS)."""
     gemm(y, at_y, y_m, 0, a, at_a, a_m, a_k, x, at_x, x_k, 0, m, 1, k, scale)
 
 
 def ger(a: Any, at_a: int, a_m: int, a_n: int, x: Any, at_x: int, x_m: int, y: Any, at_y: int, y_n: int,
          m: int, n: int, scale: Any) -> None:  # fmt: skip
+    """Add ``scale`` times the products of each element of ``x`` with each of ``y`` to ``a`` (BLAS)."""
     gemm(a, at_a, a_m, a_n, x, at_x, x_m, 0, y, at_y, 0, y_n, m, n, 1, scale)
 
 
 def axpy(y: Any, at_y: int, y_n: int, x: Any, at_x: int, x_n: int, n: int, scale: Any) -> None:
+    """Add ``scale * x`` to ``y`` (BLAS)."""
     if n > 0:
         _strided(y, at_y, (y_n,), (n,))[...] += scale * _strided(x, at_x, (x_n,), (n,))
 
 
 def dot(x: Any, at_x: int, x_n: int, y: Any, at_y: int, y_n: int, n: int) -> Any:
+    """Return the sum of the products of elements of ``x`` and ``y`` (BLAS)."""
     if n <= 0:
         return x.dtype.type(0)
     return _strided(x, at_x, (x_n,), (n,)) @ _strided(y, at_y, (y_n,), (n,))
 
 
 def lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    """Return the first place of ``low`` to ``high`` whose coordinate is not below a key; ``high`` where there is none."""
     _check_range(crd, low, high)
     return low + int(np.searchsorted(crd[low:high], key, "left")) if low < high else low
 
 
 def upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
+    """Return the first place of ``low`` to ``high`` whose coordinate is above a key; ``high`` where there is none."""
     _check_range(crd, low, high)
     return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
 
 
 def filled_row(pos: NDArray[Any], low: int, high: int) -> int:
+    """Return the first row of ``low`` to ``high`` that has entries; ``high`` where there is none."""
     if low >= high:
         return low
     _check_range(pos, low, high + 1)
@@ -150,21 +164,25 @@ def path_fibre(pos: NDArray[Any], low: int, high: int, item: int) -> int:
 
 
 def sort(array: NDArray[Any], count: int) -> None:
+    """Sort the first elements of an array."""
     sort_range(array, 0, count)
 
 
 def sort_range(array: NDArray[Any], low: int, high: int) -> None:
+    """Sort the elements of an array from ``low`` to ``high``."""
     _check_range(array, low, high)
     if low < high:
         array[low:high] = np.sort(array[low:high])
 
 
 def scan(array: NDArray[Any], count: int) -> None:
+    """Replace the first elements of an array by their running sums."""
     _check_range(array, 0, count)
     array[:count] = np.cumsum(array[:count])
 
 
 def load_wide(row: NDArray[Any], array: NDArray[Any], first: int, count: int) -> None:
+    """Copy consecutive elements of an array to the begin of a row."""
     copy(row, 0, array, first, count)
 
 
@@ -177,6 +195,7 @@ def carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: int
 
 
 def table_insert(table: NDArray[Any], size: int, key: int) -> int:
+    """Put a key into a hash table of ``size`` slots, a power of two, and return its slot."""
     _check_range(table, 0, size)
     home = (key * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 65 - size.bit_length() if size > 1 else 0
     place = next(slot for step in range(size) if table[slot := home + step & size - 1] in (-1, key))
@@ -185,12 +204,14 @@ def table_insert(table: NDArray[Any], size: int, key: int) -> int:
 
 
 def table_keys(keys: NDArray[Any], table: NDArray[Any], size: int) -> int:
+    """Copy the keys of a hash table, in the order of their slots, and return how many there are."""
     found = table[:size][table[:size] >= 0]
     keys[: len(found)] = found
     return len(found)
 
 
 def table_count(table: NDArray[Any], size: int) -> int:
+    """Return how many keys a hash table holds."""
     return int((table[:size] >= 0).sum())
 
 
@@ -206,6 +227,7 @@ def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
 
 
 def bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
+    """List the numbers of the bits that are set, clear them, and return how many there were."""
     found = [word * 64 + bit for word in np.flatnonzero(bits) for bit in range(64) if int(bits[word]) >> bit & 1]
     _check_range(keys, 0, len(found))
     keys[: len(found)] = found
@@ -222,10 +244,12 @@ def few_drain(keys: NDArray[Any], bits: NDArray[Any], n: int, count: int) -> int
 
 
 def gallop(crd: NDArray[Any], low: int, high: int, key: int, _stride: int) -> int:
+    """Return what ``lower_bound`` does; compiled code gets there in strides that double."""
     return lower_bound(crd, low, high, key)
 
 
 def gallop_stride(length: int, shortest: int) -> int:
+    """Return the first stride through ``length`` coordinates for ``shortest`` others, a power of two near their mean distance."""
     return 1 << max(0, (length | 1).bit_length() - (shortest | 1).bit_length())
 
 

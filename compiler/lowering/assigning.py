@@ -99,6 +99,7 @@ def note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> No
 
 
 def result_position(context: Context, scope: Scope, target: Access) -> Value:
+    """Return the position of a component of the result, or that of the operand whose pattern it shares."""
     stored = context.tensors.storage(scope, target)
     if context.shares is None:
         return stored.dense_position(scope.place(target), known(context, scope))

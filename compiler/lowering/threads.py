@@ -42,6 +42,7 @@ def _group(unit: str) -> Group:
 
 
 def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
+    """Return the steps of a loop whose iterations threads share. Raises ``ScheduleError`` inside of another such loop."""
     if scope.parallel:
         around = scope.parallel[-1].index
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")

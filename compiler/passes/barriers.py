@@ -28,6 +28,7 @@ from ..ir.rewrite import as_steps, mentions, nodes_of, walk, written_arrays
 
 
 def named_arrays(node: Node) -> Iterator[str]:
+    """Yield the array that a node reads, writes or passes on, if it does."""
     match node:
         case Load(array) | Store(array) | Fill(array) | ArrayRef(array):
             yield array

@@ -18,6 +18,7 @@ from ..ir.rewrite import nodes_of, substitute, transform, walk
 
 
 def zero(kind: Type) -> Const:
+    """Return the constant 0 of a type."""
     return Const(False, BOOL) if kind == BOOL else Const(0.0 if kind.is_float else 0, kind)
 
 

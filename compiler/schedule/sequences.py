@@ -63,4 +63,5 @@ def depends(statement: Stmt, earlier: Stmt) -> bool:
 
 
 def is_loop(statement: Stmt, index: str) -> bool:
+    """Return whether a statement is the loop over an index."""
     return isinstance(statement, Forall) and statement.index == index

@@ -143,6 +143,7 @@ def positions_taken(
 
 
 def fresh(program: Program, wishes: tuple[str, ...]) -> Iterator[str]:
+    """Yield a name like each of the wishes that the program has not taken."""
     taken = names_of(program)
     for wish in wishes:
         yield next(name for name in (f"{wish}{'_' * count}" for count in range(9)) if name not in taken)

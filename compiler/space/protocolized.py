@@ -38,6 +38,7 @@ def show_protocolized(statement: Stmt) -> str:
 
 
 def show_access(access: Access) -> str:
+    """Return the text of an access with the protocol of each mode, such as ``A(i,j:locate)``."""
     if not access.subscripts:
         return access.tensor
     protocols = access.protocols or ("",) * len(access.subscripts)

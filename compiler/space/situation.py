@@ -87,6 +87,7 @@ def further(program: Program, parts: Iterable[Part], situation: Situation, value
 
 
 def tree_first(structure: Structure, situation: Situation) -> bool:
+    """Return whether the loops over indices of stored operands come before all others."""
     tree, loops = situation.tree(structure.program), leaf_loops(structure.program)
     return [loop for loop in loops if loop in tree] == list(loops[: sum(loop in tree for loop in loops)])
 

@@ -110,4 +110,5 @@ def workspace_access(number: int) -> Access:
 
 
 def workspace_number(access: Access) -> int | None:
+    """Return the number of the workspace that an access reads or writes; None for operands and the result."""
     return int(access.tensor[1:]) if access.tensor.startswith("#") else None

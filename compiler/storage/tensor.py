@@ -87,12 +87,14 @@ class Tensor:
 
     @property
     def order(self) -> int:
+        """Number of modes."""
         return len(self.shape)
 
     ndim = order
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
         return self.values.dtype
 
     @cached_property
@@ -229,6 +231,7 @@ class Tensor:
 
     @property
     def T(self) -> Tensor:  # noqa: N802 the name that every array library gives it
+        """The tensor with its modes the other way round, as ``transpose`` returns it."""
         return self.transpose()
 
     def block(self, block_shape: tuple[int, ...], format: Format | str | None = None) -> Tensor:

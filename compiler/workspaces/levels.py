@@ -91,6 +91,7 @@ class Storage:
 
 
 def dense_levels(indices: tuple[str, ...], extents: tuple[Value, ...]) -> tuple[Level, ...]:
+    """Return one dense level for each index."""
     return tuple(Level(DENSE, index, extent) for index, extent in zip(indices, extents, strict=True))
 
 

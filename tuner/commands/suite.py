@@ -136,6 +136,7 @@ def suite_of(given: dict[str, Any]) -> Suite:
 
 
 def budget_of(suite: Suite) -> Budget:
+    """Return the trials and seconds that a suite gives each campaign."""
     return Budget(trials=suite.trials, seconds=suite.time_budget)
 
 

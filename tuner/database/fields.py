@@ -92,6 +92,7 @@ def _is_unicode(value: str) -> bool:
 
 
 def number(low: float, high: float, what: str = "a number") -> Check:
+    """Return a check for numbers of a range."""
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise Unfit(f"{what} from {low:g} to {high:g}")
@@ -101,6 +102,7 @@ def number(low: float, high: float, what: str = "a number") -> Check:
 
 
 def whole(low: int, high: int) -> Check:
+    """Return a check for whole numbers of a range."""
     def check(value: Any) -> int:
         if not is_whole(value) or not low <= value <= high:
             raise Unfit(f"a whole number from {low} to {high}")
@@ -122,6 +124,7 @@ def truth(value: Any) -> bool:
 
 
 def one_of(choices: Collection[str]) -> Check:
+    """Return a check for texts out of a few."""
     def check(value: Any) -> str:
         if not isinstance(value, str) or value not in choices:
             raise Unfit(f"one of {', '.join(choices)}")
@@ -131,10 +134,12 @@ def one_of(choices: Collection[str]) -> Check:
 
 
 def optional(check: Check) -> Check:
+    """Return a check that lets None pass."""
     return lambda value: None if value is None else check(value)
 
 
 def list_of(check: Check) -> Check:
+    """Return a check for lists whose items pass another one; they become tuples."""
     def check_all(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, (list, tuple)) or len(value) > _MOST_ITEMS:
             raise Unfit(f"a list of at most {_MOST_ITEMS} items")

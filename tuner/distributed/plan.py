@@ -94,6 +94,7 @@ def chosen_before(contraction: Contraction, grid: tuple[int, ...]) -> bool:
 
 
 def check_repeated(contraction: Contraction, grid: tuple[int, ...]) -> None:
+    """Refuse a grid that cuts a mode whose index stands twice in the sparse operand."""
     for mode in contraction.repeated:
         if grid[mode] != 1:
             index = contraction.sparse.subscripts[mode].index

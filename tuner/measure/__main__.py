@@ -7,6 +7,7 @@ from .lifeline import end_with_parent
 
 
 def main() -> None:
+    """Serve requests for measurements until the process that began this one ends."""
     end_with_parent()
     from ...compiler.native import team
     from ..kernels import compile_task

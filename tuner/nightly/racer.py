@@ -130,6 +130,7 @@ class Racer:
 
 
 def main() -> None:
+    """Answer the requests on standard input, one a line, with replies on standard output."""
     beside("../measure/lifeline.py").end_with_parent()
     resources = beside("../measure/resources.py")
     resources.take_all_cores()

@@ -27,6 +27,7 @@ class Peer(Protocol):
 
 
 def all_peers() -> tuple[Peer, ...]:
+    """Return the libraries that kernels are compared with."""
     return (ScipyPeer(), MklPeer(), PydataPeer())
 
 

@@ -89,12 +89,15 @@ def show_time(seconds: float | None) -> str:
 
 
 def show_ratio(value: float | None) -> str:
+    """Return a ratio as tables show it; a dash where there is none."""
     return "–" if value is None else f"{value:.2f}"
 
 
 def show_share(value: float | None) -> str:
+    """Return a share in percent; a dash where there is none."""
     return "–" if value is None else f"{value:.0%}"
 
 
 def show_giga(value: float | None) -> str:
+    """Return a number in billions; a dash where there is none."""
     return "–" if value is None else f"{value / 1e9:.3g}"

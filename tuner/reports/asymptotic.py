@@ -47,6 +47,7 @@ FIGURES = (
 
 
 def report() -> str:
+    """Return the page, section by section."""
     sections = (_introduction(), _figure_6(), _differences(), _switches(), _spmttkrp(), _figures(), _own_spaces(), _definition())
     return "\n\n".join(section.strip() for section in sections) + "\n"
 

@@ -115,12 +115,14 @@ def _empty_cache() -> Iterator[None]:
 
 
 def write_times(path: Path, times: Iterable[CompileTime]) -> None:
+    """Write times of compilation as CSV."""
     header = [field.name for field in fields(CompileTime)]
     rows = ((one.name, one.formats, int(one.typical), f"{one.lowering:.4f}", f"{one.compiling:.4f}", one.lines) for one in times)
     write_records(path, header, rows)
 
 
 def read_times(path: Path) -> list[CompileTime]:
+    """Return the times of compilation in a CSV file; none where it is missing."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:

@@ -57,6 +57,7 @@ def main(
 
 
 def shown(pattern: DrawnPattern) -> str:
+    """Return the shape and the density of a pattern in words."""
     return f"{' x '.join(map(str, pattern.shape))}, {100 * pattern.density:g}%"
 
 

@@ -39,6 +39,7 @@ def _factor(rows: int, rank: int) -> Any:
 
 
 def mttkrp(tensor: Tensor | DrawnPattern, rank: int) -> Case:
+    """Return the MTTKRP of a tensor along its first mode."""
     others = range(1, tensor.order)
     product = "".join(f" * F{mode}({_MODES[mode]},a)" for mode in others)
     factors = {f"F{mode}": _factor(tensor.shape[mode], rank) for mode in others}
@@ -46,6 +47,7 @@ def mttkrp(tensor: Tensor | DrawnPattern, rank: int) -> Case:
 
 
 def ttmc(tensor: Tensor | DrawnPattern, rank: int) -> Case:
+    """Return the TTMc of a tensor along all modes but the first."""
     others = range(1, tensor.order)
     product = "".join(f" * F{mode}({_MODES[mode]},{_RANKS[mode]})" for mode in others)
     factors = {f"F{mode}": _factor(tensor.shape[mode], rank) for mode in others}
@@ -54,6 +56,7 @@ def ttmc(tensor: Tensor | DrawnPattern, rank: int) -> Case:
 
 
 def tttp(tensor: Tensor | DrawnPattern, rank: int) -> Case:
+    """Return the TTTP of a tensor, which has its pattern."""
     product = "".join(f" * F{mode}({_MODES[mode]},a)" for mode in range(tensor.order))
     factors = {f"F{mode}": _factor(extent, rank) for mode, extent in enumerate(tensor.shape)}
     return Case("TTTP", f"S({_indices(tensor)}) = T({_indices(tensor)}){product}", {"T": tensor, **factors}, rank, True)

@@ -125,6 +125,7 @@ def times_faster(slower: Row | None, faster: Row | None) -> Comparison | None:
 
 
 def read_chosen(path: Path) -> dict[tuple[str, str, int], Chosen]:
+    """Return the chosen schedules in a CSV file by kernel, input and number of threads."""
     found = [
         Chosen(
             record["kernel"], record["input"], int(record["threads"]), record["schedule"],
@@ -136,11 +137,13 @@ def read_chosen(path: Path) -> dict[tuple[str, str, int], Chosen]:
 
 
 def write_chosen(path: Path, chosen: Iterable[Chosen]) -> None:
+    """Write chosen schedules as CSV, in order."""
     rows = sorted(chosen, key=lambda one: (one.kernel, one.input, one.threads))
     write_records(path, [field.name for field in fields(Chosen)], (astuple(row) for row in rows))
 
 
 def read_counts(path: Path) -> list[Count]:
+    """Return the counts in a CSV file."""
     return [
         Count(record["input"], record["nest"], record["ranks"], int(record["counted"]), int(record["expected"]))
         for record in read_records(path)
@@ -148,6 +151,7 @@ def read_counts(path: Path) -> list[Count]:
 
 
 def write_counts(path: Path, counts: Iterable[Count]) -> None:
+    """Write counts as CSV."""
     write_records(path, [field.name for field in fields(Count)], (astuple(count) for count in counts))
 
 

@@ -28,10 +28,12 @@ _HEADER = (
 
 
 def read_losses(path: Path) -> list[RuleLoss]:
+    """Return the losses in a CSV file."""
     return [_loss(record) for record in read_records(path)]
 
 
 def write_losses(path: Path, losses: Iterable[RuleLoss]) -> None:
+    """Write losses as CSV."""
     write_records(path, _HEADER, map(_cells, losses))
 
 

@@ -61,6 +61,7 @@ class Figures:
 
 
 def read_outside(path: Path) -> list[Outside]:
+    """Return the times of others in a CSV file."""
     return [
         Outside(record["kernel"], record["input"], int(record["threads"]), record["peer"], record["flags"],
                 float(record["peer_ms"]), float(record["ours_ms"]), record["source"])
