@@ -316,9 +316,6 @@ def _measured_gain(store: Evidence, decision: Decision, schedule: str) -> float 
 
 
 def _without_evidence(problem: Problem) -> _Prospect:
-    if problem.target != "cpu":
-        note = "nothing is known of this device, and the static model is of processors"
-        return _Prospect(Match(Schedule(), "default", note=note), 0.0, 0.0)
     choice, note = _model_choice(problem)
     if choice is None:
         return _Prospect(Match(Schedule(), "default", note=note), 0.0, 0.0)

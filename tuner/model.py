@@ -25,6 +25,7 @@ from ..compiler.storage.positions import stored_prefixes
 from ..compiler.views import View
 from .constants import machine_constants
 from .costs import operations
+from .device_costs import NANOSECOND, device_cost, settled_on_device
 from .legality import is_legal
 from .limits import workspace_elements
 from .parameters import settled
@@ -134,7 +135,7 @@ def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline
         late = deadline.over and (place > 0 or FAR * found.cost > default.cost)
         if late or found.cost > NEAR * able[0].cost:
             return
-        filled = settled(problem, found.candidate, found.cost)
+        filled = (settled if problem.target == "cpu" else settled_on_device)(problem, found.candidate, found.cost)
         yield found.cost * filled.factor, filled.schedule, problem.threads == 1 and found.candidate.structure == default.candidate.program
 
 
@@ -164,7 +165,7 @@ def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None
     sources = problem.concretized().sources
 
     def cost(place: int, candidate: Candidate) -> float:
-        return math.inf if place and deadline is not None and deadline.over else operations(problem, candidate.program, sources)
+        return math.inf if place and deadline is not None and deadline.over else _cost(problem, candidate.program, sources)
 
     ranked = [Ranked(candidate, candidate.template.fill(), cost(place, candidate)) for place, candidate in enumerate(found)]
     tied = Counter(item.cost for item in ranked)
@@ -193,14 +194,19 @@ def disagreements(program: Program, formats: Mapping[str, Format]) -> int:
 def expected_gain(problem: Problem, schedule: Schedule) -> tuple[float, float]:
     """Return how many times the operations of a legal schedule the default one takes, and about how many seconds it takes for them."""
     found = problem.concretized()
-    default = operations(problem, found.program, found.sources)
-    return default / max(expected_cost(problem, schedule), 1.0), default * machine_constants().operation
+    default = _cost(problem, found.program, found.sources)
+    unit = machine_constants().operation if problem.target == "cpu" else NANOSECOND
+    return default / max(expected_cost(problem, schedule), 1.0), default * unit
 
 
 def expected_cost(problem: Problem, schedule: Schedule) -> float:
-    """Return the cost of a legal schedule, in operations, by which candidates are ranked."""
+    """Return the cost of a legal schedule, by which candidates are ranked: in operations of a processor, or in nanoseconds of a GPU."""
     found = problem.concretized()
-    return operations(problem, apply_schedule(found.program, schedule, found.formats, problem.constants), found.sources)
+    return _cost(problem, apply_schedule(found.program, schedule, found.formats, problem.constants), found.sources)
+
+
+def _cost(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
+    return (operations if problem.target == "cpu" else device_cost)(problem, program, sources)
 
 
 def is_plainly_stored(problem: Problem, name: str) -> bool:

@@ -24,6 +24,7 @@ from ..ir.nodes import SHARE_BEGIN, SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
 from ..native.devices import architecture_here, require_gpu
 from ..native.library import foreign_interface, open_object
+from ..native.memory import readable_bytes
 from ..native.nvrtc import nvrtc_version
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
@@ -162,7 +163,7 @@ class CudaKernel:
         found = foreign_interface(DECLARATIONS).new("double[]", runs)
         status = self.library.st_copy_time(count, runs, found)
         if status == 1:
-            raise ResourceError(f"the device has no memory for two times {count} bytes")
+            raise ResourceError(f"the device has no memory for two times {readable_bytes(count)}")
         if status:
             raise BuildError(f"the device reports: {self.trouble}")
         return list(found)
@@ -182,7 +183,7 @@ class CudaKernel:
         count = prod(shape) * dtype.itemsize
         memory = self.library.st_get(count)
         if memory == foreign_interface(DECLARATIONS).NULL:
-            raise ResourceError(f"the device has no {count} bytes for the result")
+            raise ResourceError(f"the device has no {readable_bytes(count)} for the result")
         return self.owning(memory, shape, dtype)
 
     def bind(self, arrays: Sequence[NDArray[Any] | DeviceArray | None], sizes: Sequence[int], made: int, threads: int) -> CudaLaunch:
@@ -194,7 +195,7 @@ class CudaKernel:
                 continue
             memory = ffi.NULL if array is None else ffi.gc(self.library.st_get(array.nbytes), self.library.st_release)
             if array is not None and memory == ffi.NULL:
-                raise ResourceError(f"the device has no {array.nbytes} bytes for an operand or the result")
+                raise ResourceError(f"the device has no {readable_bytes(array.nbytes)} for an operand or the result")
             held.append(memory)
         lengths = ffi.new("int64_t[]", [*sizes, *([0] * made)])
         return CudaLaunch(self, arrays, lengths, ffi.new("void *[]", held), threads, held)

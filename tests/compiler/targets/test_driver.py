@@ -149,7 +149,7 @@ def test_memory_of_others_is_left_alone_after_a_fault(driver: Path, monkeypatch:
 
 def test_a_device_without_memory(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ST_FAKE", "cuMemAlloc=2")
-    with pytest.raises(st.ResourceError, match="the device has no 44 bytes for an operand or the result"):
+    with pytest.raises(st.ResourceError, match="the device has no 44 B for an operand or the result"):
         compute()
 
 
