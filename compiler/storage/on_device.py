@@ -7,6 +7,7 @@ in compressed rows are tensors whose arrays are on the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from math import prod
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from ..format import Format, dense_format, parse_format
 from ..frozen import frozen
 from ..shown import attribute
 from .level_arrays import LevelArrays
+from .tensor import Tensor
 
 ON_DEVICE = frozenset(("cuda", "cuda-executor"))
 """Targets that take such arrays as they are; others read them from the host, as their library copies them there."""
@@ -122,6 +124,28 @@ class DeviceTensor:
     @property
     def order(self) -> int:
         return len(self.shape)
+
+    def to_tensor(self) -> Tensor:
+        """Return a copy on the host.
+
+        Raises:
+            DataError: another library owns the values, and is the one to ask.
+        """
+        read = self.values.read
+
+        def copied(part: DeviceArray) -> NDArray[Any]:
+            return replace(part, read=part.read or read).to_numpy()
+
+        levels = tuple(LevelArrays(**{name: copied(part) for name, part in level.parts.items()}) for level in self.levels)  # type: ignore[arg-type]
+        return Tensor(self.shape, self.format, levels, self.values.to_numpy())
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Return a dense copy on the host. Raises as ``to_tensor``."""
+        return self.to_tensor().to_numpy()
+
+    def to_scipy(self) -> Any:
+        """Return a copy on the host for SciPy. Raises as ``to_tensor``, and as ``Tensor.to_scipy``."""
+        return self.to_tensor().to_scipy()
 
     def __repr__(self) -> str:
         return f"DeviceTensor({self.shape}, {str(self.format)!r}, {self.dtype}, {self.values.size} values)"

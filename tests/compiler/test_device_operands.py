@@ -115,12 +115,17 @@ def test_sparse_results_are_left_there() -> None:
     assert sampled.shape == (4, 3)
     np.testing.assert_array_equal(sampled.values.to_numpy(), 2 * MATRIX.data)
     assert sampled.levels[1].parts["crd"].size == MATRIX.nnz
+    np.testing.assert_array_equal(sampled.to_scipy().toarray(), 2 * MATRIX.toarray())  # the pattern is the operand's, which others own
     square = scipy.sparse.csr_array(np.eye(5, k=1) + np.eye(5))
     product = on_executor("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"})(A=Rows(square), B=Rows(square))
     wanted = (square @ square).tocsr()
     found = (product.values, product.levels[1].parts["crd"], product.levels[1].parts["pos"])
     made = scipy.sparse.csr_array(tuple(array.to_numpy() for array in found), shape=(5, 5))
     np.testing.assert_array_equal(made.toarray(), wanted.toarray())
+    np.testing.assert_array_equal(product.to_numpy(), wanted.toarray())
+    assert isinstance(product.to_tensor(), st.Tensor)
+    with pytest.raises(st.DataError, match="belongs to another library"):
+        device_tensor(Rows(square)).to_tensor()
     chained = on_executor(SPMV, {"A": "csr"})(A=sampled, x=Foreign(np.ones(3)))
     np.testing.assert_array_equal(chained.to_numpy(), 2 * (MATRIX @ np.ones(3)))
 
