@@ -16,11 +16,12 @@
 #define ST_KERNEL(...) static __global__ __launch_bounds__(__VA_ARGS__) void
 #define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
 #endif
+#define ST_WARPS_OF(lanes) /* how many lanes the warps of a kernel have; the executor tells races by it */
 #define ST_ARRAY(T) T *__restrict__
 #define ST_SHARED(T, name, length) __shared__ T name[length]
-#define ST_SHARED_OF_WARP(T, name, length, warps) \
+#define ST_SHARED_OF_WARP(T, name, length, warps, lanes) \
   __shared__ T st_all_##name[(length) * (warps)]; \
-  T *const name = st_all_##name + st_warp_of_block() * (length)
+  T *const name = st_all_##name + st_warp_of_block<lanes>() * (length)
 
 template <class T> using st_array = T *;
 
@@ -29,8 +30,14 @@ ST_DEVICE int64_t st_threads_of_block() { return blockDim.x; }
 ST_DEVICE int64_t st_block_of_grid() { return blockIdx.x; }
 ST_DEVICE int64_t st_blocks_of_grid() { return gridDim.x; }
 ST_DEVICE void st_barrier_of_block() { __syncthreads(); }
-ST_DEVICE void st_barrier_of_warp() { __syncwarp(); }
-template <class T> ST_DEVICE T st_shuffle(T value, int lanes_apart) { return __shfl_xor_sync(ST_ALL_LANES, value, lanes_apart); }
+/* The lanes of the processor's warp that are a warp of L lanes with this one. */
+template <int L> ST_DEVICE unsigned st_lanes_of_warp() {
+  return L == ST_LANES ? ST_ALL_LANES : ((1u << L % ST_LANES) - 1) << (threadIdx.x % ST_LANES / L * L);
+}
+template <int L = ST_LANES> ST_DEVICE void st_barrier_of_warp() { __syncwarp(st_lanes_of_warp<L>()); }
+template <int L = ST_LANES, class T> ST_DEVICE T st_shuffle(T value, int lanes_apart) {
+  return __shfl_xor_sync(st_lanes_of_warp<L>(), value, lanes_apart);
+}
 template <class T> ST_DEVICE T *st_part(T *array, int64_t begin, int64_t) { return array + begin; }
 template <class T> ST_DEVICE T st_load(const T *place) { return *(const volatile T *)place; }
 ST_DEVICE bool st_swap(unsigned *place, unsigned old, unsigned wanted) { return atomicCAS(place, old, wanted) == old; }

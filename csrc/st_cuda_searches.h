@@ -14,15 +14,15 @@ template <class A> ST_DEVICE int64_t st_search(A crd, int64_t low, int64_t high,
   return low;
 }
 /* The same by all lanes of a warp: each looks at the last place of another part of what is left. */
-template <class A> ST_DEVICE int64_t st_search_of_warp(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
+template <int L, class A> ST_DEVICE int64_t st_search_of_warp(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
   while (low < high) {
-    const int64_t part = (high - low + ST_LANES - 1) / ST_LANES, last = low + part * (st_lane() + 1) - 1;
+    const int64_t part = (high - low + L - 1) / L, last = low + part * (st_lane<L>() + 1) - 1;
     bool right = false;
     if (last < high) {
       const int64_t found = (int64_t)crd[last];
       right = found < key || (equal && found == key);
     }
-    low += part * st_of_lanes<st_op_add>((int32_t)right);
+    low += part * st_of_lanes<st_op_add, L>((int32_t)right);
     high = low + part - 1 < high ? low + part - 1 : high;
   }
   return low;
@@ -72,11 +72,13 @@ template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t hi
   template <class A> ST_DEVICE int64_t st_upper_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
     return st_search(crd, low, high, key, true);                                                                             \
   }                                                                                                                          \
-  template <class A> ST_DEVICE int64_t st_lower_bound_of_warp_##S(A crd, int64_t low, int64_t high, int64_t key) {           \
-    return st_search_of_warp(crd, low, high, key, false);                                                                    \
+  template <int L = ST_LANES, class A>                                                                                       \
+  ST_DEVICE int64_t st_lower_bound_of_warp_##S(A crd, int64_t low, int64_t high, int64_t key) {                              \
+    return st_search_of_warp<L>(crd, low, high, key, false);                                                                 \
   }                                                                                                                          \
-  template <class A> ST_DEVICE int64_t st_upper_bound_of_warp_##S(A crd, int64_t low, int64_t high, int64_t key) {           \
-    return st_search_of_warp(crd, low, high, key, true);                                                                     \
+  template <int L = ST_LANES, class A>                                                                                       \
+  ST_DEVICE int64_t st_upper_bound_of_warp_##S(A crd, int64_t low, int64_t high, int64_t key) {                              \
+    return st_search_of_warp<L>(crd, low, high, key, true);                                                                  \
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_path_fibre_##S(A pos, int64_t low, int64_t high, int64_t item) {                   \
     return st_path_fibre(pos, low, high, item);                                                                              \

@@ -21,10 +21,11 @@
 #define ST_DEVICE inline __attribute__((always_inline))
 #define ST_KERNEL(...) static void
 #define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
+#define ST_WARPS_OF(lanes) st_warps_of(lanes)
 #define ST_ARRAY(T) st_array<T>
 #define ST_SHARED(T, name, length) st_array<T> name = st_shared<T>(__COUNTER__, length)
-#define ST_SHARED_OF_WARP(T, name, length, warps) \
-  st_array<T> name = st_part(st_shared<T>(__COUNTER__, (length) * (warps)), st_warp_of_block() * (length), length)
+#define ST_SHARED_OF_WARP(T, name, length, warps, lanes) \
+  st_array<T> name = st_part(st_shared<T>(__COUNTER__, (length) * (warps)), st_warp_of_block<lanes>() * (length), length)
 
 /* The thread that runs. */
 struct st_now {
@@ -120,11 +121,13 @@ inline int st_last_bit(int64_t number) { return 63 - __builtin_clzll((uint64_t)n
 
 /* Waiting: st_exchange gives what the lane so far apart has sent. */
 ST_WAITS void st_barrier_of_block();
-ST_WAITS void st_barrier_of_warp();
-void st_exchange(const void *sent, void *got, size_t size, int apart, const void *site);
-template <class T> ST_WAITS T st_shuffle(T value, int apart) {
+void st_warps_of(int lanes);
+void st_wait_for_lanes(int lanes, const void *site);
+template <int L = 32> ST_WAITS void st_barrier_of_warp() { st_wait_for_lanes(L, __builtin_return_address(0)); }
+void st_exchange(const void *sent, void *got, size_t size, int apart, int lanes, const void *site);
+template <int L = 32, class T> ST_WAITS T st_shuffle(T value, int apart) {
   T got;
-  st_exchange(&value, &got, sizeof(T), apart, __builtin_return_address(0));
+  st_exchange(&value, &got, sizeof(T), apart, L, __builtin_return_address(0));
   return got;
 }
 

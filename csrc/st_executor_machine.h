@@ -52,6 +52,7 @@ struct st_fibre {
   st_state state;
   const void *site;
   int apart; /* of a shuffle; 0 at a barrier */
+  int lanes; /* of the warp that waits */
   unsigned of_block, of_warp;
   char sent[16];
 };
@@ -68,6 +69,7 @@ struct st_machine {
   char *stacks = nullptr;
   char error[400] = "";
   int64_t launch = 0;
+  int lanes = 32; /* of the kernel's warps */
   bool failed = false;
 };
 static st_machine st_it;
@@ -104,16 +106,18 @@ ST_FAST st_region *st_find(const void *memory) {
   return (const char *)memory <= found.begin + found.bytes ? &found : nullptr;
 }
 
+/* A warp, by its first thread. */
+static int st_warp() { return st_here.thread - st_here.thread % st_it.lanes; }
 static bool st_ordered(const st_use &earlier) {
   const st_fibre &now = st_it.fibres[st_here.thread];
   if (earlier.block < 0) return earlier.block == -1;
   if (earlier.block != st_here.block) return false;
   if (earlier.thread == st_here.thread || earlier.of_block < now.of_block) return true;
-  return earlier.warp == st_here.thread / 32 && earlier.of_warp < now.of_warp;
+  return earlier.warp == st_warp() && earlier.of_warp < now.of_warp;
 }
 static void st_used(st_use &use, bool alone) {
   const st_fibre &now = st_it.fibres[st_here.thread];
-  const st_use mine{st_here.block, st_here.thread / 32, st_here.thread, now.of_block, now.of_warp};
+  const st_use mine{st_here.block, st_warp(), st_here.thread, now.of_block, now.of_warp};
   if (alone || st_ordered(use)) {
     use = mine;
     return;
@@ -189,38 +193,47 @@ static void st_forget_shared() {
 
 /* Waiting */
 
-ST_FAST static void st_wait(st_state state, const void *site, int apart) {
+ST_FAST static void st_wait(st_state state, const void *site, int apart, int lanes = 32) {
   st_fibre &mine = st_it.fibres[st_here.thread];
   mine.state = state;
   mine.site = site;
   mine.apart = apart;
+  mine.lanes = lanes;
   if (!_setjmp(mine.left)) _longjmp(st_it.scheduler, 1);
 }
 void st_barrier_of_block() { st_wait(ST_AT_BLOCK, __builtin_return_address(0), 0); }
-void st_barrier_of_warp() { st_wait(ST_AT_WARP, __builtin_return_address(0), 0); }
-void st_exchange(const void *sent, void *got, size_t size, int apart, const void *site) {
+void st_warps_of(int lanes) { st_it.lanes = lanes; }
+void st_wait_for_lanes(int lanes, const void *site) { st_wait(ST_AT_WARP, site, 0, lanes); }
+void st_exchange(const void *sent, void *got, size_t size, int apart, int lanes, const void *site) {
   const int partner = st_here.thread ^ apart;
   memcpy(st_it.fibres[st_here.thread].sent, sent, size);
-  st_wait(ST_AT_WARP, site, apart);
+  st_wait(ST_AT_WARP, site, apart, lanes);
   memcpy(got, st_it.fibres[partner].sent, size);
-  st_wait(ST_AT_WARP, site, -apart); /* until all have read */
+  st_wait(ST_AT_WARP, site, -apart, lanes); /* until all have read */
 }
 
+/* Whether a lane before one of a warp waits there with as many others. */
+static bool st_waits_before(int base, int lane) {
+  for (int other = base; other < lane; other++)
+    if (st_it.fibres[other].state == ST_AT_WARP && st_it.fibres[other].lanes == st_it.fibres[lane].lanes) return true;
+  return false;
+}
 /* Lets threads that wait for one another go on, where all that must be there are; returns whether any could. */
 ST_FAST bool st_release_waiting() {
   bool any = false, all = true, some = false;
   int first = -1;
-  for (int base = 0; base < st_here.threads; base += 32) {
-    int waiting = 0, left = 0, lanes = 0, leader = -1, other = -1;
-    for (int lane = base; lane < base + 32 && lane < st_here.threads; lane++, lanes++) {
+  for (int leader = 0; leader < st_here.threads; leader++) {
+    if (st_it.fibres[leader].state != ST_AT_WARP) continue;
+    const int size = st_it.fibres[leader].lanes, base = leader - leader % size;
+    if (st_waits_before(base, leader)) continue;
+    int waiting = 0, left = 0, lanes = 0, other = -1;
+    for (int lane = base; lane < base + size && lane < st_here.threads; lane++, lanes++) {
       st_fibre &each = st_it.fibres[lane];
       left += each.state == ST_DONE;
-      if (each.state != ST_AT_WARP) continue;
+      if (each.state != ST_AT_WARP || each.lanes != size) continue;
       waiting++;
-      if (leader < 0) leader = lane;
       if (each.site != st_it.fibres[leader].site || each.apart != st_it.fibres[leader].apart) other = lane;
     }
-    if (!waiting) continue;
     st_here.thread = leader;
     const char *what = st_it.fibres[leader].apart ? "shuffle" : "barrier of the warp";
     if (other >= 0) {
@@ -353,6 +366,7 @@ bool st_runtime::run_all(int64_t blocks, int threads, void (*thread)(void *), vo
   st_it.body = thread;
   st_it.given = given;
   st_it.launch++;
+  st_it.lanes = 32;
   st_here.threads = threads;
   st_here.blocks = blocks < ST_MOST_BLOCKS ? blocks : ST_MOST_BLOCKS;
   for (st_here.block = 0; st_here.block < st_here.blocks && !st_it.failed; st_here.block++) st_run_block();

@@ -55,32 +55,47 @@ def print_cuda(function: Function, heading: str = "") -> str:
     return _FilePrinter(function).source(heading)
 
 
+def _of_members(function: str, lanes: int) -> str:
+    """Return the name of what members of a group do or are, which may depend on how many lanes a warp has."""
+    return f"{function}<{lanes}>" if lanes != 32 and "warp" in function else function
+
+
 class _Expressions(ExpressionPrinter):
-    """Expressions as C++ that both the host and the device compute."""
+    """Expressions as C++ that both the host and the device compute.
+
+    Attributes:
+        lanes: of the warps of the kernel that is printed.
+    """
+
+    lanes = 32
 
     def _print(self, expr: Value) -> tuple[str, int]:
         match expr:
             case Const(value, kind) if kind.is_float and not math.isfinite(value):
                 return (f"st_nan_{kind.name}()" if math.isnan(value) else f"st_infinity_{kind.name}({int(value > 0)})"), PRIMARY
             case Combine(op, value, unit, within):
-                return f"st_{OPERATORS[op]}_of_{unit}s_of_{within}({self.text(value)})", PRIMARY
+                return f"{_of_members(f'st_{OPERATORS[op]}_of_{unit}s_of_{within}', self.lanes)}({self.text(value)})", PRIMARY
         return super()._print(expr)
+
+    def _call(self, function: str, arguments: tuple[Value, ...], kind: Type) -> str:
+        name, bracket, given = super()._call(function, arguments, kind).partition("(")
+        return f"{_of_members(name, self.lanes)}{bracket}{given}"
 
 
 class _Kernels(StatementPrinter):
     """Statements of kernels."""
 
-    threads = 1
+    threads, lanes = 1, 32
     least_unrolled = 1  # nvcc unrolls other loops as it likes
 
     def statement(self, statement: Step) -> None:
         match statement:
             case Once(unit, body):
-                self.line(f"if (st_first_of_{unit}()) {{")
+                self.line(f"if ({self._of_members(f'st_first_of_{unit}')}()) {{")
                 self.scope(body)
                 self.line("}")
             case Barrier(unit):
-                self.line(f"st_barrier_of_{unit}();")
+                self.line(f"{self._of_members(f'st_barrier_of_{unit}')}();")
             case Run(function, arguments):
                 self.line(f"{self.expressions.text(Call(function, arguments, I64))};")
             case Fill(array, low, high, value):
@@ -93,6 +108,9 @@ class _Kernels(StatementPrinter):
             case _:
                 super().statement(statement)
 
+    def _of_members(self, function: str) -> str:
+        return _of_members(function, self.lanes)
+
     def _made(self, array: str, kind: Type, length: str, storage: str, zero: bool) -> None:
         name = self.names[array]
         self.region.declared[-1].add(array)
@@ -100,7 +118,7 @@ class _Kernels(StatementPrinter):
             case "block":
                 self.line(f"ST_SHARED({c_type(kind)}, {name}, {length});")
             case "warp":
-                self.line(f"ST_SHARED_OF_WARP({c_type(kind)}, {name}, {length}, {self.threads // 32});")
+                self.line(f"ST_SHARED_OF_WARP({c_type(kind)}, {name}, {length}, {self.threads // self.lanes}, {self.lanes});")
             case _:
                 self.line(f"{c_type(kind)} {name}[{length}]{' = {0}' if zero else ''};")
 
@@ -118,11 +136,11 @@ class _Kernels(StatementPrinter):
             super()._for(loop)
             return
         kind, name = c_type(loop.variable.type), self.names[loop.variable.name]
-        members = f"{loop.tag.unit}s_of_{loop.tag.within}()"
+        members = self._of_members(f"st_{loop.tag.unit}s_of_{loop.tag.within}")
         low, high = self.expressions.text(loop.low, 12), self.expressions.converted(loop.high, loop.variable.type)
-        low = f"st_{loop.tag.unit}_of_{loop.tag.within}()" + ("" if low == "0" else f" + {low}")
+        low = f"{self._of_members(f'st_{loop.tag.unit}_of_{loop.tag.within}')}()" + ("" if low == "0" else f" + {low}")
         end = self.names.fresh(f"{name}_end")
-        self.line(f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {name} += st_{members}) {{{beside(loop.origin)}")
+        self.line(f"for ({kind} {name} = {low}, {end} = {high}; {name} < {end}; {name} += {members}()) {{{beside(loop.origin)}")
         self.scope(loop.body)
         self.line("}")
 
@@ -192,12 +210,14 @@ class _FilePrinter:
             parameters.append(f"{constant}{c_type(variable.type)} {self.names[variable.name]}")
             arguments.append(self.names[variable.name])
         printer = _Kernels(self.expressions, self.types)
-        printer.threads = kernel.threads
+        printer.threads, printer.lanes, self.expressions.lanes = kernel.threads, kernel.lanes, kernel.lanes
         printer.enter(Region("", parallel=True))
+        if kernel.lanes != 32:
+            printer.line(f"ST_WARPS_OF({kernel.lanes});")
         for scratch in kernel.scratch:
             given, length = self.names.own(f"st_of_all_{self.names[scratch.array]}"), self.names.own("st_length")
             parameters += [f"ST_ARRAY({c_type(scratch.type)}) {given}", f"const int64_t {length}"]
-            place = f"st_{scratch.unit}_of_grid() * {length}"
+            place = f"{_of_members(f'st_{scratch.unit}_of_grid', kernel.lanes)}() * {length}"
             printer.line(f"ST_ARRAY({c_type(scratch.type)}) {self.names[scratch.array]} = st_part({given}, {place}, {length});")
         printer.statement(kernel.body)
         if kernel.gives:
@@ -253,7 +273,7 @@ class _Host(StatementPrinter):
             self.line("{")
             self.depth += 1
             lengths = [self._length(scratch) for scratch in kernel.scratch]
-            members = {"block": 1, "warp": kernel.threads // 32, "thread": kernel.threads}
+            members = {"block": 1, "warp": kernel.threads // kernel.lanes, "thread": kernel.threads}
             needed = [f"{length} * {members[s.unit] * s.type.bytes}" for length, s in zip(lengths, kernel.scratch, strict=True)]
             count = self.names.own("st_blocks")
             self.line(f"const int64_t {count} = st_device.blocks({blocks}, {' + '.join(needed)});")

@@ -32,7 +32,7 @@ class LoopTag:
     Attributes:
         unit: cpu_thread, cpu_vector, gpu_block, gpu_warp, gpu_thread.
         race: no_races, ignore_races, atomics, temporary, parallel_reduction.
-        chunking: static, dynamic or guided, as in OpenMP; ``chunk`` its chunk in iterations.
+        chunking: static, dynamic or guided, as in OpenMP; ``chunk`` its chunk in iterations. Or lanes; ``chunk`` how many a warp has.
         unroll: unroll factor.
         merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
         prefetch: (operand, iterations ahead) pairs; see ``said_of`` for what names an operand.
@@ -54,11 +54,19 @@ class LoopTag:
         return self.unit is not None and self.unit != "cpu_vector"
 
     @property
+    def lanes(self) -> int:
+        """How many lanes a warp has among which iterations are dealt out."""
+        return self.chunk if self.chunking == "lanes" and self.chunk is not None else WARP_LANES[-1]
+
+    @property
     def is_on_gpu(self) -> bool:
         return self.unit is not None and self.unit.startswith("gpu_")
 
 
 PLAIN = LoopTag()
+
+WARP_LANES = (2, 4, 8, 16, 32)
+"""Lanes that a warp of a GPU may have: all, or a part that works on iterations of its own."""
 
 
 @frozen

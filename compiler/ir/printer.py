@@ -117,9 +117,10 @@ def _lines(statement: Step, indent: str, declared: set[str]) -> Iterator[str]:
             yield from _lines(body, below, set())
         case For():
             yield from _loop(statement, indent)
-        case Kernel(body, blocks, threads, gives, scratch):
+        case Kernel(body, blocks, threads, gives, scratch, lanes):
             given = "".join(f", {_name(variable.name)}" for variable in gives)
-            yield f"{indent}kernel of {show_expression(blocks)} blocks of {threads}{given and ' giving ' + given[2:]}:"
+            warps = "" if lanes == 32 else f" in warps of {lanes}"
+            yield f"{indent}kernel of {show_expression(blocks)} blocks of {threads}{warps}{given and ' giving ' + given[2:]}:"
             for made in scratch:
                 zeros = " of zeros" if made.zero else ""
                 yield f"{below}scratch {_name(made.array)}: {made.type.name}[{show_expression(made.length)}] a {made.unit}{zeros}"
@@ -156,8 +157,8 @@ def _tag(tag: Parallel | Vector | Simd | Unroll | Dealt | None) -> str:
             return f"simd({details}) " if details else "simd "
         case Unroll(factor):
             return f"unroll({factor}) "
-        case Dealt(unit, within):
-            return f"dealt({unit} of {within}) "
+        case Dealt(unit, within, lanes):
+            return f"dealt({unit} of {within}{'' if lanes == 32 else f', {lanes} lanes'}) "
     return ""
 
 

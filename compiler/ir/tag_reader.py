@@ -25,8 +25,8 @@ class TagReader(ValueReader):
         if self._take("simd"):
             return Simd(_by_operator(self._details()))
         if self._take("dealt"):
-            unit, _, within = (text for _, text in self._details())
-            return Dealt(unit, within)  # type: ignore[arg-type]  # the verifier knows the units
+            unit, _, within, *lanes = (text for _, text in self._details())
+            return Dealt(unit, within, int(lanes[0]) if lanes else 32)  # type: ignore[arg-type]  # the verifier knows the units
         if self._take("unroll"):
             return Unroll(int(self._details()[0][1]))
         return None

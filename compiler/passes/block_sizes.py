@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import ScheduleError
 from ..ir.arithmetic import ZERO
 from ..ir.nodes import (
     Binary,
@@ -22,6 +23,19 @@ WARPS, THREADS, MOST_THREADS = 8, 256, 1024
 """Threads of a block, if the loops do not say how many."""
 
 
+def lanes_of(loop: For) -> int:
+    """Return how many lanes the warps of a kernel have.
+
+    Raises:
+        ScheduleError: a loop asks for others than another.
+    """
+    tags = (node.tag for node in nodes_of(loop, For) if isinstance(node.tag, Dealt))
+    asked = {tag.lanes for tag in tags if tag.unit == "warp"}
+    if len(asked) > 1:
+        raise ScheduleError(f"on a GPU all warps of a kernel have as many lanes, not {' and '.join(map(str, sorted(asked)))}")
+    return asked.pop() if asked else WARP
+
+
 def threads_of(loop: For) -> int:
     """Return how many threads a block has: as its loops say, where these are as long for all blocks."""
     assert isinstance(loop.tag, Dealt)
@@ -31,8 +45,9 @@ def threads_of(loop: For) -> int:
     inner = [node for node in nodes_of(loop.body, For) if isinstance(node.tag, Dealt) and node.tag.within == "block"]
     warps = [_extent(node, values) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "warp"]
     threads = [_extent(node, values) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "thread"]
-    known = [WARP * extent for extent in warps if extent] + [extent for extent in threads if extent]
-    most = min(max(known, default=WARP * WARPS if warps else THREADS if threads else WARP), MOST_THREADS)
+    lanes = lanes_of(loop)
+    known = [lanes * extent for extent in warps if extent] + [extent for extent in threads if extent]
+    most = min(max(known, default=THREADS if warps or threads else WARP), MOST_THREADS)
     return -(-most // WARP) * WARP
 
 

@@ -42,6 +42,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import as_steps, block, nodes_of, transform, walk
 from .barriers import named_arrays, with_barriers
+from .block_sizes import WARP
 from .combined import identity, renamed, updated_scalars, zero
 from .manager import Setting
 from .shared_out import shared_out
@@ -66,6 +67,7 @@ def deal_to_members(function: Function, setting: Setting) -> Function:
             return node
         made = replace(node, body=_Member("grid", fresh).of(as_steps(node.body)))
         _check_room(made)
+        _check_lanes(made)
         return made
 
     return replace(function, body=transform(function.body, change))
@@ -77,9 +79,16 @@ def _check_room(kernel: Kernel) -> None:
     for node in walk(kernel.body):
         if isinstance(node, Allocate) and node.storage in needed and isinstance(node.length, Const):
             needed[node.storage] += int(node.length.value) * node.type.bytes
-    whole = needed["block"] + needed["warp"] * kernel.threads // 32
+    whole = needed["block"] + needed["warp"] * kernel.threads // kernel.lanes
     if whole > BLOCK_BYTES:
         raise ScheduleError(f"on a GPU a block has {BLOCK_BYTES} bytes that its threads share, and the workspaces take {whole}; split them")
+
+
+def _check_lanes(kernel: Kernel) -> None:
+    """Refuse what only all lanes of a processor's warp do together."""
+    for node in nodes_of(kernel.body, Call, Run):
+        if kernel.lanes != WARP and node.function.removesuffix("_of_warp") in TOGETHER:
+            raise ScheduleError(f"on a GPU a workspace of keys is of warps of {WARP} lanes, not of {kernel.lanes}")
 
 
 def done_by_all(function: Function) -> str | None:

@@ -18,6 +18,8 @@ UNITS_OF: Final = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "g
 UNITS: Final = tuple(unit for units in UNITS_OF.values() for unit in units)
 RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
 CHUNKINGS: Final = ("static", "dynamic", "guided")
+LANES: Final = "lanes"
+"""What stands before how many lanes a warp of a GPU has: 32, or a part of these where other warps have the rest."""
 BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
 PROTOCOLS: Final = ("step", "locate", "append", "insert")
 ASSEMBLIES: Final = ("append", "insert", "workspace")
@@ -193,7 +195,7 @@ class Parallelize(Directive):
         Parameter("index", "index"),
         Parameter("unit", "choice", UNITS),
         Parameter("race", "choice", RACES),
-        Parameter("chunking", "choice", CHUNKINGS, default=None),
+        Parameter("chunking", "choice", (*CHUNKINGS, LANES), default=None),
         Parameter("chunk", "integer", default=None),
     )
     index: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.bounds import bound_holds
-from ..concrete.nodes import PLAIN, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
+from ..concrete.nodes import PLAIN, WARP_LANES, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
 from ..concrete.provenance import Provenance
 from ..concrete.relations import BoundRelation, PosRelation, Relation, SplitRelation
 from ..notation.printer import show
@@ -151,7 +151,12 @@ def parallelize(program: Program, directive: d.Parallelize, context: Context) ->
         check_positive(directive.chunk, "the chunk", LARGEST_CHUNK)
     address = find_loop(program.statement, directive.index, directive.path)
     loop = at(program.statement, address)
-    if directive.chunking is not None and directive.unit != "cpu_thread":
+    if directive.chunking == d.LANES:
+        if directive.unit != "gpu_warp":
+            refuse(Rule.UNIT_NESTING, f"lanes are those of a gpu_warp; {directive.unit} has none")
+        if directive.chunk not in WARP_LANES:
+            refuse(Rule.UNIT_NESTING, f"a gpu_warp has {', '.join(map(str, WARP_LANES))} lanes; say how many behind it")
+    elif directive.chunking is not None and directive.unit != "cpu_thread":
         refuse(Rule.UNIT_NESTING, f"{directive.chunking} deals out iterations to CPU threads; {directive.unit} takes none")
     if isinstance(loop, Forall) and loop.tag.unit is not None:
         refuse(Rule.UNIT_NESTING, f"loop {directive.index} is parallel already, on {loop.tag.unit}")

@@ -23,6 +23,7 @@ BLOCK = Hole("block_entries", (1024, 512, 2048, 256))  # that a block works on
 THREAD = Hole("thread_entries", (8, 4, 2, 16))  # and of these each thread
 FEW = Hole("few_entries", (32, 64, 16, 8))  # that a block works on where its threads take a loop inside
 WARPS = Hole("warp_entries", (8, 4, 16))  # one for each warp
+LANES = Hole("lanes", (32, 16, 8, 4, 2))  # that work on a row together
 RACE = Hole("race", ("atomics", "temporary"))
 
 
@@ -73,7 +74,7 @@ def _rows_of_workspaces(program: Program) -> Iterator[Decoration]:
     around, along = filling[-2:]
     threads = d.Parallelize(along, "gpu_thread", "no_races", path=(0,))
     for unit in ("warp", "block"):
-        rows = _outermost(program, graph, loops[0], loops[0], f"gpu_{unit}")
+        rows = _outermost(program, graph, loops[0], loops[0], f"gpu_{unit}", keys=True)
         yield Decoration((rows, threads), f"rows to {unit}s, {along} of {leaf.target.tensor} to threads")
     if not covers(leaf.target.indices, around, graph):
         warps = d.Parallelize(around, "gpu_warp", "atomics", path=(0,))
@@ -132,7 +133,13 @@ def _kept_apart(program: Program, graph: Provenance, loop: str, else_by: str) ->
     return "no_races" if covers(_written(program), loop, graph) else else_by
 
 
-def _outermost(program: Program, graph: Provenance, loop: str, original: str, unit: str) -> Part:
-    """Return a loop given to a unit; where its iterations write the same components, by atomics or into temporaries."""
+def _outermost(program: Program, graph: Provenance, loop: str, original: str, unit: str, *, keys: bool = False) -> Part:
+    """Return a loop given to a unit; where its iterations write the same components, by atomics or into temporaries.
+
+    Warps may have fewer lanes than 32, so that short rows leave none of them without work; all lanes have tables of ``keys`` together.
+    """
+    holes = {} if covers(_written(program), original, graph) else {"race": RACE}
+    if unit == "gpu_warp" and not keys:
+        return opened(d.Parallelize(loop, unit, "no_races", d.LANES, 32), chunk=LANES, **holes)
     given = d.Parallelize(loop, unit, "no_races")
-    return given if covers(_written(program), original, graph) else opened(given, race=RACE)
+    return opened(given, **holes) if holes else given

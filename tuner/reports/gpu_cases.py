@@ -102,6 +102,7 @@ _SPMV = (
      " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races); parallelize(thread, gpu_thread, atomics)"),
     ("row to a thread", "parallelize(i, gpu_thread, no_races)"),
     ("row to a warp", _ROWS),
+    *((f"row to {lanes} lanes", _ROWS.replace("no_races", f"no_races, lanes, {lanes}")) for lanes in (2, 4, 8, 16)),
     *((f"{block} nonzeros to a block, {thread} to a thread", _nonzeros("collapse(i, j, f)", "A", block, thread))
       for block, thread in ((256, 2), (512, 4), (1024, 8), (2048, 8))),
     *((f"{block} nonzeros to a block, {thread} to a thread, carried in order",

@@ -42,6 +42,7 @@ class Kernel(Step):
     Attributes:
         blocks: how many there are at most; iterations are dealt out to as many as run.
         threads: of a block; a multiple of 32, or 1 where nothing is dealt out.
+        lanes: of a warp.
     """
 
     body: Step
@@ -49,6 +50,7 @@ class Kernel(Step):
     threads: int
     gives: tuple[Var, ...] = ()
     scratch: tuple[Scratch, ...] = ()
+    lanes: int = 32
 
 
 @frozen

@@ -65,7 +65,11 @@ class Dealt:
     """Iterations are dealt out in turn to the blocks, warps or threads of a GPU: to all of them, or to those of one block or warp.
 
     What stands around the loop and inside a loop over blocks or warps is done once by each of them.
+
+    Attributes:
+        lanes: of each warp that iterations are dealt out to; with fewer than 32, the other lanes of the processor's warp are others'.
     """
 
     unit: Member
     within: Group = "grid"
+    lanes: int = 32

@@ -29,7 +29,7 @@ def test_lanes_look_together_for_what_is_the_block_s_and_alone_for_what_is_their
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-@pytest.mark.parametrize("schedule", [SHARES, WARPS])
+@pytest.mark.parametrize("schedule", [SHARES, WARPS, WARPS.replace("gpu_warp, no_races", "gpu_warp, no_races, lanes, 4")])
 @pytest.mark.parametrize(
     ("density", "shape"),
     [(0.02, (1500, 11)), (0.9, (3, 70)), (0.3, (33, 9)), (0.0, (5, 5)), (1.0, (1, 40)), (0.002, (2100, 9)), (0.5, (64, 4))],

@@ -36,6 +36,13 @@ RIGHT = {
     "through shared memory": (f"{SHARED} t[me] = a[me]; st_barrier_of_block(); y[me] = t[63 - me];", [63, 62, 61, 60]),
     "inside a warp": (f"{SHARED} t[me] = a[me]; st_barrier_of_warp(); y[me] = t[me ^ 1];", [1, 0, 3, 2]),
     "sums of warps": ("y[st_thread_of_block()] = st_add_of_threads_of_warp((double)a[st_thread_of_block()]);", [496, 496, 496, 496]),
+    "sums of warps of 8 lanes": ("y[st_thread_of_block()] = st_add_of_threads_of_warp<8>((double)a[st_thread_of_block()]);", [28] * 4),
+    "some of the warps of 4 lanes": (
+        "y[st_thread_of_block()] = 0; if (st_warp_of_block<4>() % 3 == 0) y[st_thread_of_block()] ="
+        " st_add_of_threads_of_warp<4>((double)a[st_thread_of_block()]);", [6] * 4,
+    ),
+    "largest of the warps of 2 lanes": ("y[st_thread_of_block()] = st_max_of_warps_of_block<2>((double)st_warp_of_block<2>());", [31] * 4),
+    "inside a warp of 2 lanes": (f"ST_WARPS_OF(2); {SHARED} t[me] = a[me]; st_barrier_of_warp<2>(); y[me] = t[me ^ 1];", [1, 0, 3, 2]),
     "sums of the block": ("y[st_thread_of_block()] = st_add_of_threads_of_block((double)a[st_thread_of_block()]);", [2016] * 4),
     "largest of the warps": ("y[st_thread_of_block()] = st_max_of_warps_of_block((double)st_warp_of_block());", [1] * 4),
     "shuffles": ("y[st_thread_of_block()] = st_shuffle((double)a[st_thread_of_block()], 2);", [2, 3, 0, 1]),
@@ -50,6 +57,7 @@ WRONG = {
     "updates without locks": ("y[st_thread_of_block() % 8] += 1.0;", "race on element"),
     "missing barrier": (f"{SHARED} t[me] = a[me]; y[me] = t[63 - me];", "race on element|before anything was written"),
     "barrier of the warp for the block": (f"{SHARED} t[me] = a[me]; st_barrier_of_warp(); y[me] = t[63 - me];", "race on element"),
+    "barrier of fewer lanes": (f"ST_WARPS_OF(4); {SHARED} t[me] = a[me]; st_barrier_of_warp<4>(); y[me] = t[me ^ 4];", "race on element"),
     "written again too early": (
         f"{SHARED} t[me] = a[me]; st_barrier_of_block(); y[me] = t[63 - me]; t[me] = 0;", "race on element .* what another thread",
     ),
