@@ -13,6 +13,7 @@ from ..concrete.shapes import Along, Between, Entries, Through, Tiles
 from ..ir.arithmetic import ZERO, add, compare, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Select, Step, Value
 from ..levels.level import Level
+from ..levels.segments import Segmented
 from ..notation.nodes import Access
 from .context import Context
 from .recovery import Here, root_of, whole_range
@@ -73,7 +74,10 @@ def _ranges(context: Context, scope: Scope, entries: Entries) -> list[Window]:
     place = scope.place(access)
     levels = context.tensors.storage(scope, access).levels[place.depth : place.depth + len(chain)]
     tile = tile_of(context, scope, entries)
-    if levels[0].steps:
+    whole = context.on_gpu and tile is None and not place.depth  # lengths are known to host code, which sees no element of an array
+    if whole and isinstance(levels[0].kind, Segmented):
+        low, high = ZERO, context.tensors.level_length(scope, access, 1)
+    elif levels[0].steps:
         low, high = levels[0].bounds(place)
         if tile is not None:
             first = levels[0].below(place)
@@ -83,8 +87,11 @@ def _ranges(context: Context, scope: Scope, entries: Entries) -> list[Window]:
         low, high = (ZERO, levels[0].extent) if tile is None else (tile.low, tile.high)
         low, high = add(first, low), add(first, high)
     found = [Window(low, high)]
-    for level in levels[1:]:
-        if not level.kind.shares_positions:  # which counts as the level above
+    for depth, level in enumerate(levels[1:], place.depth + 2):
+        whole = whole and low == ZERO and isinstance(level.kind, Segmented)
+        if whole:
+            high = context.tensors.level_length(scope, access, depth)
+        elif not level.kind.shares_positions:  # which counts as the level above
             low, high = _below(level, low), _below(level, high)
         found.append(Window(low, high))
     return found

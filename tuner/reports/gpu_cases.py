@@ -21,6 +21,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.space.candidates import candidates
 from ...compiler.space.library import schedules_for
 from ...compiler.storage.tensor import Tensor
+from .gpu_tensor_mappings import MTTKRP, TTM, TTMC, TTV
 from .gpu_work import lengths, products
 
 
@@ -174,22 +175,6 @@ _SPGEMM = (
     ("row to a block, its threads along a row of B", "assemble(C, insert); parallelize(i, gpu_block, no_races);"
      " parallelize([0], j, gpu_thread, no_races)"),
 )  # fmt: skip
-_TTV = (
-    ("8 fibres to a block, one to a warp", "collapse(i, j, f); pos(f, p, B(i,j,k)); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
-     " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
-)  # fmt: skip
-_TTM = (("slice to a block", "pos(i, p, B); parallelize(p, gpu_block, no_races); parallelize(l, gpu_thread, no_races)"),)
-_MTTKRP = (
-    ("slice to a block", "parallelize(i, gpu_block, no_races); parallelize(r, gpu_thread, atomics)"),
-    ("16 nonzeros to a block", "collapse(j, k, f); collapse(i, f, g); pos(g, p, B(i,j,k)); split(p, b, n, 16); reorder(b, r, n);"
-     " parallelize(b, gpu_block, no_races); parallelize(r, gpu_thread, atomics)"),
-)  # fmt: skip
-_TTMC = (
-    ("slice to a block, columns to threads", "parallelize(i, gpu_block, no_races); parallelize(m, gpu_thread, no_races)"),
-    ("slice to a block, rows to warps", "parallelize(i, gpu_block, no_races); parallelize(l, gpu_warp, no_races);"
-     " parallelize(m, gpu_thread, no_races)"),
-    ("slice to a warp, columns to threads", "parallelize(i, gpu_warp, no_races); parallelize(m, gpu_thread, no_races)"),
-)  # fmt: skip
 
 SPMV = GpuCase("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV, serial=(("row to a thread", 200_000),))
 FAR = ("warp per row", UNROLLED, "merge path", "2048 nonzeros to a block, 8 to a thread")
@@ -204,10 +189,10 @@ KERNELS = (
             serial=(("column to a thread", 50_000),)),
     GpuCase("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True,
             most=500_000_000, serial=(("row to a thread", 4096),)),
-    GpuCase("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), _TTV, order=3),
-    GpuCase("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), _TTM, 3, (("l", 16),)),
-    GpuCase("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), _TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),
-    GpuCase("MTTKRP 32", "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "csf"),), _MTTKRP, 3, (("r", 32),)),
+    GpuCase("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), TTV, order=3),
+    GpuCase("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), TTM, 3, (("l", 16),)),
+    GpuCase("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),
+    GpuCase("MTTKRP 32", "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "csf"),), MTTKRP, 3, (("r", 32),)),
 )
 
 

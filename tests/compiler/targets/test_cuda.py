@@ -438,8 +438,8 @@ def test_atomic_sums_are_gathered_first() -> None:
 def test_shares_of_nonzeros_are_one_kernel_without_waiting() -> None:
     text = source("equal shares of nonzeros")
     assert "st_device.take(" not in text
-    assert "st_device.launch(st_resident_blocks(32), 32," in text  # a tile of 256 has 32 of 8
-    assert "b_end = ((int64_t)A2_pos[i_size] + 255) / 256;" in text
+    assert "st_device.launch((A2_length + 255) / 256, 32," in text  # a tile of 256 has 32 of 8
+    assert "b_end = (A2_length + 255) / 256;" in text
     assert "st_barrier_of_block" not in text
 
 
