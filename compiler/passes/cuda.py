@@ -11,6 +11,7 @@ from .loads_ahead import load_ahead
 from .manager import Pass, PassList, Property
 from .members import deal_to_members, done_by_all
 from .needs import count_needs
+from .owned_rows import store_owned_rows
 from .parts_of_warps import share_warps
 from .searches import search_together
 from .simplify import simplify
@@ -40,6 +41,7 @@ CUDA = PassList(
         Pass("needs", count_needs, requires=_all(LIVE), gives=_all(COUNTED)),
         Pass("atomics", gather_atomics, requires=_all(LIVE, COUNTED), gives=_all(LOCKED_ONCE)),
         Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
+        Pass("owned_rows", store_owned_rows, requires=_all(CARRIED)),
         Pass("wide_loads", load_widely, requires=_all(CARRIED)),
         Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED)),
         Pass("loads_ahead", load_ahead, requires=_all(CARRIED)),
