@@ -12,7 +12,6 @@ from .manager import Pass, PassList, Property
 from .members import deal_to_members, done_by_all
 from .needs import count_needs
 from .owned_rows import store_owned_rows
-from .parts_of_warps import share_warps
 from .searches import search_together
 from .simplify import simplify
 from .unique import name_scalars_apart, shared_scalar_names
@@ -45,7 +44,6 @@ CUDA = PassList(
         Pass("wide_loads", load_widely, requires=_all(CARRIED)),
         Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED)),
         Pass("loads_ahead", load_ahead, requires=_all(CARRIED)),
-        Pass("parts_of_warps", share_warps, requires=_all(CARRIED)),
         Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(APART)),
         Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),
         Pass("kernels", split_kernels, requires=_all(APART, UNIQUE), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)),

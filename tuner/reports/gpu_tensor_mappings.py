@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _FIBRES = "collapse(i, j, f); pos(f, p, B(i,j,k));"
 _NONZEROS = "collapse(j, k, f); collapse(i, f, g); pos(g, p, B(i,j,k));"
+_LANES = "parallelize({}, gpu_warp, no_races, lanes, {})"
 _PAIR = "split({0}, t, {0}1, 2);"
 """Two columns to a thread, which loads them at once."""
 
@@ -16,10 +17,10 @@ TTV = (
 )  # fmt: skip
 TTM = (
     ("slice to a block", "pos(i, p, B); parallelize(p, gpu_block, no_races); parallelize(l, gpu_thread, no_races)"),
-    ("fibre to half a warp", f"{_FIBRES} reorder(p, l, k); parallelize(p, gpu_warp, no_races); parallelize(l, gpu_thread, no_races)"),
+    ("fibre to half a warp", f"{_FIBRES} reorder(p, l, k); {_LANES.format('p', 16)}; parallelize(l, gpu_thread, no_races)"),
     ("fibre to a quarter of a warp, wide loads", f"{_FIBRES} {_PAIR.format('l')} reorder(p, t, k, l1);"
-     " precompute(B(i,j,k) * C(k,l), l1, l1, w); parallelize(p, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)"),
-    ("32 nonzeros to half a warp", f"{_NONZEROS} split(p, b, n, 32); reorder(b, l, n); parallelize(b, gpu_warp, no_races);"
+     f" precompute(B(i,j,k) * C(k,l), l1, l1, w); {_LANES.format('p', 8)}; parallelize(t, gpu_thread, no_races)"),
+    ("32 nonzeros to half a warp", f"{_NONZEROS} split(p, b, n, 32); reorder(b, l, n); {_LANES.format('b', 16)};"
      " parallelize(l, gpu_thread, atomics)"),
 )  # fmt: skip
 _ROW = "parallelize(i, gpu_warp, no_races); parallelize({}, gpu_thread, no_races)"
@@ -32,12 +33,12 @@ MTTKRP = (
       for block, warp in ((128, 16), (512, 64))),
     ("slice to a warp, sums in registers", f"reorder(i, r, j, k); {_ROW.format('r')}"),
     ("slice to half a warp, wide loads", f"{_PAIR.format('r')} reorder(i, t, j, k, r1); precompute(B(i,j,k) * C(j,r) * D(k,r), r1, r1, w);"
-     f" {_ROW.format('t')}"),
+     f" {_LANES.format('i', 16)}; parallelize(t, gpu_thread, no_races)"),
     *((f"{fibres} fibres to a warp, their sums in registers", "reorder(i, j, r, k); precompute(B(i,j,k) * D(k,r), [], [], w);"
        f" {_FIBRES} split(p, b, n, {fibres}); reorder(b, r, n); parallelize(b, gpu_warp, no_races); parallelize(r, gpu_thread, atomics)")
       for fibres in (4, 16)),
     ("8 fibres to half a warp, wide loads", f"{_PAIR.format('r')} reorder(i, j, t, k, r1); precompute(B(i,j,k) * D(k,r), r1, r1, w);"
-     f" {_FIBRES} split(p, b, n, 8); reorder(b, t, n); parallelize(b, gpu_warp, no_races); parallelize(t, gpu_thread, atomics)"),
+     f" {_FIBRES} split(p, b, n, 8); reorder(b, t, n); {_LANES.format('b', 16)}; parallelize(t, gpu_thread, atomics)"),
 )  # fmt: skip
 _EIGHT = "split(m, m0, m1, 8);"
 TTMC = (
