@@ -122,7 +122,7 @@ def _shares_of_warps(block: int, warp: int, ahead: int, columns: int) -> tuple[s
     """Return equal shares of stored entries for warps, whose lanes have so many columns each and load so many rows at a time."""
     cut, lanes = ("", "k, n") if columns == 1 else (f" split(k, t, k1, {columns});", "t, n, k1")
     return (
-        f"{block} nonzeros to a block, {warp} to a warp, {ahead} at a time",
+        f"{block} nonzeros to a block, {warp} to {'a warp' if columns != 2 else '16 lanes'}, {ahead} at a time",
         f"collapse(i, j, f); pos(f, p, A); split(p, b, q, {block}); split(q, w, n, {warp});{cut} reorder(b, w, {lanes});"
         f" unroll(n, {ahead}); parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races);"
         f" parallelize({lanes[0]}, gpu_thread, atomics)",
@@ -145,7 +145,10 @@ _SPMM_32 = (
     *_SPMM,
     *((f"row to a warp, sums in registers, {ahead} at a time", f"reorder(i, k, j); unroll(j, {ahead}); parallelize(i, gpu_warp, no_races);"
        " parallelize(k, gpu_thread, no_races)") for ahead in (4, 8)),
+    ("four columns of a row to a thread, wide loads, 2 at a time", f"{_FOURS} collapse(i, t, f); unroll([0], j, 2);"
+     " parallelize(f, gpu_thread, no_races)"),
     *(_shares_of_warps(block, warp, ahead, 1) for block, warp, ahead in ((512, 64, 4), (1024, 128, 4), (1024, 128, 8), (2048, 256, 4))),
+    *(_shares_of_warps(block, warp, ahead, 2) for block, warp, ahead in ((1024, 64, 4), (2048, 128, 4))),
 )  # fmt: skip
 _SPMM_128 = (
     *_SPMM,
@@ -160,15 +163,24 @@ _SPMSPV = (
     ("column to a thread", "parallelize(j, gpu_thread, atomics)"),
 )  # fmt: skip
 _DOTS = "parallelize(k, gpu_thread, parallel_reduction)"
+_DOTS_OF_EIGHT = "parallelize(t, gpu_thread, parallel_reduction)"
+_EIGHT = "gpu_warp, no_races, lanes, 8"
 _SDDMM = (
     ("8 nonzeros to a block, one to a warp", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
      f" parallelize(w, gpu_warp, no_races); {_DOTS}"),
     ("row to a warp", f"parallelize(i, gpu_warp, no_races); {_DOTS}"),
     *((f"row to a warp, {ahead} at a time", f"unroll(j, {ahead}); parallelize(i, gpu_warp, no_races); {_DOTS}") for ahead in (4, 8)),
+    ("row to 8 lanes, wide loads, 2 at a time", f"split(k, t, k1, 4); unroll(j, 2); parallelize(i, {_EIGHT}); {_DOTS_OF_EIGHT}"),
     *((f"{block} nonzeros to a block, {warp} to a warp, {ahead} at a time",
        f"collapse(i, j, f); pos(f, p, B); split(p, b, q, {block}); split(q, w, n, {warp}); unroll(n, {ahead});"
        f" parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races); {_DOTS}")
-      for block, warp, ahead in ((256, 32, 2), (512, 64, 4), (1024, 128, 4), (1024, 128, 8))),
+      for block, warp, ahead in ((256, 32, 2), (512, 64, 4), (1024, 128, 4))),
+    *((f"{block} nonzeros to a block, {warp} to 8 lanes, wide loads, {ahead} at a time",
+       f"collapse(i, j, f); pos(f, p, B); split(p, b, q, {block}); split(q, w, n, {warp}); split(k, t, k1, 4); unroll(n, {ahead});"
+       f" parallelize(b, gpu_block, no_races); parallelize(w, {_EIGHT}); {_DOTS_OF_EIGHT}")
+      for block, warp, ahead in ((512, 16, 2), (1024, 32, 2), (1024, 32, 4), (2048, 64, 4))),
+    ("256 nonzeros to a block, one to 8 lanes, wide loads", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 256); split(k, t, k1, 4);"
+     f" parallelize(b, gpu_block, no_races); parallelize(w, {_EIGHT}); {_DOTS_OF_EIGHT}"),
 )  # fmt: skip
 _SPGEMM = (
     ("row to a thread", ""),
