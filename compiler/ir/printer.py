@@ -157,8 +157,9 @@ def _tag(tag: Parallel | Vector | Simd | Unroll | Dealt | None) -> str:
             return f"simd({details}) " if details else "simd "
         case Unroll(factor):
             return f"unroll({factor}) "
-        case Dealt(unit, within, lanes):
-            return f"dealt({unit} of {within}{'' if lanes == 32 else f', {lanes} lanes'}) "
+        case Dealt(unit, within, lanes, at_once):
+            more = (f", {lanes} lanes" if lanes != 32 else "") + (f", {at_once} at_once" if at_once != 1 else "")
+            return f"dealt({unit} of {within}{more}) "
     return ""
 
 

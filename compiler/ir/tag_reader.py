@@ -25,8 +25,9 @@ class TagReader(ValueReader):
         if self._take("simd"):
             return Simd(_by_operator(self._details()))
         if self._take("dealt"):
-            unit, _, within, *lanes = (text for _, text in self._details())
-            return Dealt(unit, within, int(lanes[0]) if lanes else 32)  # type: ignore[arg-type]  # the verifier knows the units
+            unit, _, within, *more = (text for _, text in self._details())
+            numbers = {word: int(number) for number, word in zip(more[::2], more[1::2], strict=True)}
+            return Dealt(unit, within, **numbers)  # type: ignore[arg-type]  # the verifier knows the units
         if self._take("unroll"):
             return Unroll(int(self._details()[0][1]))
         return None

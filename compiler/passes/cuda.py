@@ -14,6 +14,7 @@ from .needs import count_needs
 from .owned_rows import store_owned_rows
 from .searches import search_together
 from .simplify import simplify
+from .strides import load_in_strides
 from .unique import name_scalars_apart, shared_scalar_names
 from .unrolled_rows import unroll_rows
 from .wide_loads import load_widely
@@ -47,6 +48,7 @@ CUDA = PassList(
         Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(APART)),
         Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),
         Pass("kernels", split_kernels, requires=_all(APART, UNIQUE), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)),
+        Pass("strides", load_in_strides, requires=_all(SPLIT)),
         Pass("members", deal_to_members, requires=_all(SPLIT), gives=_all(DEALT), ends=_all(UNIQUE)),
         Pass("searches", search_together, requires=_all(DEALT)),
     ]

@@ -57,18 +57,23 @@ def load_ahead(function: Function, setting: Setting) -> Function:
 
 
 @frozen
-class _Phases:
+class Phases:
     """An iteration in two: steps that load, in order, and those that compute with what was loaded."""
 
     loads: tuple[Step, ...]
     rest: Step
 
 
-def _phases(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> _Phases | None:
+def _phases(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
     """Return the phases of an unrolled loop of unknown length; None where it is none, or loads what its iterations may have changed."""
-    if not (isinstance(loop.tag, Unroll) and loop.tag.factor > 1 and loop.step == 1):
+    if not (isinstance(loop.tag, Unroll) and loop.tag.factor > 1 and loop.step == 1) or isinstance(loop.high, Const):
         return None
-    if isinstance(loop.high, Const) or any(not _is_plain(inner) for inner in nodes_of(loop.body, For)):
+    return phases_of(loop, constant, fresh)
+
+
+def phases_of(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
+    """Return the phases of an iteration; None where it loads nothing, or what earlier ones may have changed."""
+    if any(not _is_plain(inner) for inner in nodes_of(loop.body, For)):
         return None
     if nodes_of(loop.body, If, While):
         return None
@@ -86,7 +91,7 @@ def _phases(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) ->
     def change(node: Node) -> Node:
         return loads.get(node, node) if isinstance(node, Load) else node
 
-    return _Phases((*before, *(Declare(variable, load) for load, variable in loads.items())), transform(rest, change))
+    return Phases((*before, *(Declare(variable, load) for load, variable in loads.items())), transform(rest, change))
 
 
 def _is_plain(loop: For) -> bool:
@@ -112,21 +117,21 @@ def _is_load(step: Step, constant: frozenset[str]) -> bool:
     return False
 
 
-def _together(loop: For, phases: _Phases, factor: int, fresh: Callable[[str], str]) -> Step:
+def _together(loop: For, phases: Phases, factor: int, fresh: Callable[[str], str]) -> Step:
     """Return a loop over so many iterations at a time, and what is left of it."""
     name = loop.variable.name
     begin, end, whole = (Var(fresh(f"{name}_{part}"), I64) for part in ("begin", "end", "whole"))
     groups = multiply(quotient(subtract(end, begin), integer(factor)), integer(factor))
-    many = _iterations(phases, loop.variable, [add(loop.variable, integer(place)) for place in range(factor)], None, fresh)
+    many = iterations_at(phases, loop.variable, [add(loop.variable, integer(place)) for place in range(factor)], None, fresh)
     last = [minimum(add(whole, integer(place)), subtract(end, ONE)) for place in range(factor - 1)]
-    some = _iterations(phases, loop.variable, last, lambda place: compare("<", add(whole, integer(place)), end), fresh)
+    some = iterations_at(phases, loop.variable, last, lambda place: compare("<", add(whole, integer(place)), end), fresh)
     declared = (Declare(begin, loop.low), Declare(end, loop.high), Declare(whole, add(begin, groups)))
     inside = replace(loop, low=begin, high=whole, body=many, tag=Unroll(1), step=factor)
     return Steps((*declared, inside, If(compare("<", whole, end), some)))
 
 
-def _iterations(
-    phases: _Phases, variable: Var, places: list[Value], there: Callable[[int], Value] | None, fresh: Callable[[str], str]
+def iterations_at(
+    phases: Phases, variable: Var, places: list[Value], there: Callable[[int], Value] | None, fresh: Callable[[str], str]
 ) -> Steps:
     """Return iterations at some places: what all of them load, then what each computes where it is there."""
     found: list[Step] = []

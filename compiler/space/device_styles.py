@@ -24,6 +24,7 @@ THREAD = Hole("thread_entries", (8, 4, 2, 16))  # and of these each thread
 FEW = Hole("few_entries", (32, 64, 16, 8))  # that a block works on where its threads take a loop inside
 WARPS = Hole("warp_entries", (8, 4, 16))  # one for each warp
 LANES = Hole("lanes", (32, 16, 8, 4, 2))  # that work on a row together
+AHEAD = Hole("ahead", (1, 4, 2))  # entries that a thread loads before it adds the first
 RACE = Hole("race", ("atomics", "temporary"))
 
 
@@ -49,7 +50,8 @@ def _rows(program: Program) -> Iterator[Decoration]:
     yield Decoration((_outermost(program, graph, outer, outer, "gpu_thread"),), "rows to threads")
     for loop in inside:
         threads = d.Parallelize(loop, "gpu_thread", _kept_apart(program, graph, loop, "parallel_reduction"))
-        yield Decoration((_outermost(program, graph, outer, outer, "gpu_warp"), threads), f"rows to warps, {loop} to threads")
+        ahead = () if covers(_written(program), loop, graph) else (opened(d.Unroll(loop, 1), factor=AHEAD),)
+        yield Decoration((_outermost(program, graph, outer, outer, "gpu_warp"), threads, *ahead), f"rows to warps, {loop} to threads")
         block, warp = tuple(fresh(program, ("b", "w")))
         shared = _outermost(program, graph, block, outer, "gpu_block"), d.Parallelize(warp, "gpu_warp", "no_races")
         if covers(_written(program), outer, graph):

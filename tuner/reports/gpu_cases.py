@@ -104,6 +104,8 @@ _SPMV = (
     ("row to a thread", "parallelize(i, gpu_thread, no_races)"),
     ("row to a warp", _ROWS),
     *((f"row to {lanes} lanes", _ROWS.replace("no_races", f"no_races, lanes, {lanes}")) for lanes in (2, 4, 8, 16)),
+    *((f"row to {lanes} lanes, {ahead} at a time", f"{_ROWS.replace('no_races', f'no_races, lanes, {lanes}')}; unroll(j, {ahead})")
+      for lanes, ahead in ((2, 4), (4, 4), (8, 2), (8, 4), (16, 2), (16, 4), (32, 2), (32, 4))),
     *((f"{block} nonzeros to a block, {thread} to a thread", _nonzeros("collapse(i, j, f)", "A", block, thread))
       for block, thread in ((256, 2), (512, 4), (1024, 8), (2048, 8))),
     *((f"{block} nonzeros to a block, {thread} to a thread, carried in order",

@@ -72,7 +72,7 @@ MAPPINGS = {
                              " parallelize(b, gpu_block, no_races); parallelize(l, gpu_thread, atomics)"),
     "row to a thread": (SPMV, {"A": "csr"}, ""),
     "row to a warp": (SPMV, {"A": "csr"}, WARPS),
-    "row to eight lanes": (SPMV, {"A": "csr"}, WARPS.replace("no_races", "no_races, lanes, 8")),
+    "row to eight lanes": (SPMV, {"A": "csr"}, WARPS.replace("no_races", "no_races, lanes, 8") + "; unroll(j, 4)"),
     "row to a block": (SPMV, {"A": "csr"}, BLOCKS),
     "equal shares of nonzeros": (SPMV, {"A": "csr"}, NONZEROS),
     "shares of blocks": (

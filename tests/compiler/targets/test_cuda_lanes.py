@@ -50,12 +50,45 @@ def _operands(expression: str, formats: dict[str, str]) -> dict[str, NDArray[Any
     return found
 
 
+AHEAD = {
+    "rows": "unroll(j, 4)",
+    "rows of blocks": "unroll(j, 3)",
+    "sums of warps": "unroll(j1, 2)",
+    "sampled": "unroll(k, 2)",
+    "a workspace of a warp": "unroll([1], k, 4)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lanes", [4, 32])
+@pytest.mark.parametrize("name", AHEAD)
+def test_several_iterations_at_once_are_right(name: str, lanes: int) -> None:
+    _check(name, f"{CASES[name][2].format(lanes)}; {AHEAD[name]}")
+
+
+def test_rows_of_a_block_are_loaded_several_entries_at_once() -> None:
+    blocks = "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, parallel_reduction); unroll(j, 4)"
+    _check("rows", blocks)
+    assert "p_A2 += 1024) {" in st.compile(SPMV, {"A": "csr"}, schedule=blocks, target="cuda", arch="sm_90").source
+
+
+def test_what_a_lane_needs_is_on_its_way_before_it_adds() -> None:
+    expression, formats, schedule = CASES["rows"]
+    text = st.compile(expression, formats, schedule=f"{schedule.format(8)}; unroll(j, 4)", target="cuda", arch="sm_90").source
+    loop = text[text.index("p_A2 += 32) {") :]
+    assert loop.count("= A2_crd[") == loop.count("= A_vals[") == loop.count("= x_vals[") == 4
+    assert loop.rindex("= x_vals[j_3]") < loop.index("ty_own +=")
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])
 def test_every_number_of_lanes_is_right(name: str, lanes: int) -> None:
-    expression, formats, schedule = CASES[name]
+    _check(name, CASES[name][2].format(lanes))
+
+
+def _check(name: str, schedule: str) -> None:
+    expression, formats, _ = CASES[name]
     extents = {"k": 11} if "k" in expression else None
-    kernel = st.compile(expression, formats, extents, schedule=schedule.format(lanes), target=gpu.TARGET)
+    kernel = st.compile(expression, formats, extents, schedule=schedule, target=gpu.TARGET)
     operands = _operands(expression, formats)
     target, _, terms = expression.replace(" ", "").partition("=")
     read = terms.split("*")
