@@ -163,6 +163,9 @@ _SPMSPV = (
     ("8 entries of the vector to a block, one to a warp", "pos(j, p, x); split(p, b, w, 8); parallelize(b, gpu_block, atomics);"
      " parallelize(w, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),
     ("column to a thread", "parallelize(j, gpu_thread, atomics)"),
+    ("column to 8 lanes", "parallelize(j, gpu_warp, atomics, lanes, 8); parallelize(i, gpu_thread, atomics)"),
+    *((f"column to a block of {threads}", f"pos(i, p, A); split(p, q, t, {threads}); reorder(j, t, q);"
+       " parallelize(j, gpu_block, atomics); parallelize(t, gpu_thread, atomics)") for threads in (32, 64, 128)),
 )  # fmt: skip
 _DOTS = "parallelize(k, gpu_thread, parallel_reduction)"
 _DOTS_OF_EIGHT = "parallelize(t, gpu_thread, parallel_reduction)"

@@ -18,6 +18,8 @@ TTV = (
 TTM = (
     ("slice to a block", "pos(i, p, B); parallelize(p, gpu_block, no_races); parallelize(l, gpu_thread, no_races)"),
     ("fibre to half a warp", f"{_FIBRES} reorder(p, l, k); {_LANES.format('p', 16)}; parallelize(l, gpu_thread, no_races)"),
+    ("fibre to half a warp, 4 nonzeros at a time", f"{_FIBRES} reorder(p, l, k); unroll(k, 4); {_LANES.format('p', 16)};"
+     " parallelize(l, gpu_thread, no_races)"),
     ("fibre to a quarter of a warp, wide loads", f"{_FIBRES} {_PAIR.format('l')} reorder(p, t, k, l1);"
      f" precompute(B(i,j,k) * C(k,l), l1, l1, w); {_LANES.format('p', 8)}; parallelize(t, gpu_thread, no_races)"),
     ("32 nonzeros to half a warp", f"{_NONZEROS} split(p, b, n, 32); reorder(b, l, n); {_LANES.format('b', 16)};"
@@ -37,6 +39,9 @@ MTTKRP = (
     *((f"{fibres} fibres to a warp, their sums in registers", "reorder(i, j, r, k); precompute(B(i,j,k) * D(k,r), [], [], w);"
        f" {_FIBRES} split(p, b, n, {fibres}); reorder(b, r, n); parallelize(b, gpu_warp, no_races); parallelize(r, gpu_thread, atomics)")
       for fibres in (4, 16)),
+    *((f"{fibres} fibres to a warp, 4 nonzeros at a time", "reorder(i, j, r, k); precompute(B(i,j,k) * D(k,r), [], [], w);"
+       f" {_FIBRES} split(p, b, n, {fibres}); reorder(b, r, n); unroll([0], k, 4); parallelize(b, gpu_warp, no_races);"
+       " parallelize(r, gpu_thread, atomics)") for fibres in (4, 16)),
     ("8 fibres to half a warp, wide loads", f"{_PAIR.format('r')} reorder(i, j, t, k, r1); precompute(B(i,j,k) * D(k,r), r1, r1, w);"
      f" {_FIBRES} split(p, b, n, 8); reorder(b, t, n); {_LANES.format('b', 16)}; parallelize(t, gpu_thread, atomics)"),
 )  # fmt: skip
