@@ -24,6 +24,7 @@ from ..compiler.space.program_costs import operation_count
 from ..compiler.space.situation import Situation
 from ..compiler.views import View
 from .constants import machine_constants
+from .cut_rows import CutRows
 from .passes import Passes
 from .problem import Problem
 from .stepping import Stepping
@@ -77,7 +78,7 @@ def _start_operations() -> float:
     return constants.start / constants.operation
 
 
-class _Costs(Passes, Stepping):
+class _Costs(Passes, Stepping, CutRows):
     """Costs of one program on the operands of a problem."""
 
     def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
@@ -98,17 +99,21 @@ class _Costs(Passes, Stepping):
     def _leaf(self, address: Address, leaf: Assign) -> float:
         loops = enclosing_loops(self._program.statement, address)
         iterations = self._points(self._covered(address), address, leaf)
-        innermost = set(self._graph.originals(loops[-1])) if loops else set()
+        first = self._summed_first(leaf, loops)
+        sums = self._row_sums(address, leaf, loops, first) if first else iterations
+        by_row = bool(first) and self._graph.space(loops[-1]) == "position"
+        innermost = first if by_row else set(self._graph.originals(loops[-1])) if loops else set()
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         apart = not contiguous and not self._is_over_stored(leaf, innermost)
         read = sum(self._read(access, innermost, apart) for access in accesses(leaf.value) if self._moves(access, innermost))
         written = 2.0 * self._reached(leaf, innermost) if self._moves(leaf.target, innermost) else 0.0
+        written *= min(1.0, sums / max(1.0, iterations))
         held, kept = self._held(leaf.target, loops), 0.0
         if written and held is not None:
             times = self._points(self._originals(loops[:held]), address, leaf)
             written, kept = 0.0, written * times * self._held_elements(leaf.target, loops[held:])
         lanes = self._lanes(loops[-1]) if contiguous else 1.0
-        started = self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
+        started = sums if by_row else self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = self._start(loops, leaf) if started else 0.0
         again = self.passed_again(leaf, loops, iterations)
@@ -266,7 +271,10 @@ class _Costs(Passes, Stepping):
         """Return how often a parallel loop adds to the result: what loops inside of all that belongs to it run through is summed before."""
         loops, components = enclosing_loops(self._program.statement, address), self._originals(leaf.target.indices)
         own = [place for place, loop in enumerate(loops) if loop == parallel or components.intersection(self._graph.originals(loop))]
-        return self._points(self._originals(loops[: own[-1] + 1]), address, leaf)
+        around = loops[: own[-1] + 1]
+        if self._summed_first(leaf, around):
+            return self._cut(address, leaf, around)
+        return self._points(self._originals(around), address, leaf)
 
     def _result_size(self) -> float:
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)

@@ -164,7 +164,8 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
         if around and isinstance(around[-1], Forall):
-            yield from _innermost(program, address, leaf, around[-1].index, graph, tree, _has_short_rows(leaf, around[-1].index, situation))
+            loop = around[-1].index
+            yield from _innermost(program, address, leaf, loop, graph, tree, _has_short_rows(leaf, loop, graph, situation))
         if situation.blas and situation.formats[result_leaf(program)[1].target.tensor].is_dense and not program.relations:
             yield from _by_blas(program, address, leaf, situation)
     yield from _prefetches(program, situation, graph)
@@ -218,11 +219,13 @@ def _is_matrix_product(leaf: Assign, loops: Sequence[str], program: Program, sit
     return product and dense and len(moved) == len(sets) == 3 and all(len(one) == 2 for one in sets)
 
 
-def _has_short_rows(leaf: Assign, loop: str, situation: Situation) -> bool:
-    """Return whether a loop goes through the last level of an operand at hand that stores few entries below each position above."""
+def _has_short_rows(leaf: Assign, loop: str, graph: Provenance, situation: Situation) -> bool:
+    """Return whether a loop goes through the last level of an operand at hand that stores few entries below each position above; one over
+    positions of several levels goes through it row by row."""
+    last = graph.originals(loop)[-1:] if graph.space(loop) == "position" else (loop,)
     for access in accesses(leaf.value):
         positions = situation.fibres.get(access.tensor, ())
-        if len(positions) > 1 and _ends_with(access, (loop,), situation):
+        if len(positions) > 1 and _ends_with(access, last, situation):
             return positions[-1] <= SHORT * positions[-2]
     return False
 

@@ -98,6 +98,24 @@ def test_a_sum_over_all_rows_is_shared_by_threads() -> None:
     assert "parallelize(i, cpu_thread, atomics" in choice(TRIANGLES, None, 2, A=square(20_000, 2e-4))
 
 
+@pytest.mark.parametrize(("expression", "width"), [("y(i) = A(i,j) * x(j)", ()), ("y(i,k) = A(i,j) * x(j,k)", (16,))])
+def test_entries_cost_what_rows_do(expression: str, width: tuple[int, ...]) -> None:
+    """Rows that threads cut are added to atomically, two for each; the others are summed as if rows were shared out."""
+    coordinates = np.stack([np.repeat(np.arange(2_000), 50), np.tile(np.arange(50), 2_000)])
+    matrix = st.tensor((coordinates, np.ones(100_000)), "csr", (2_000, 50))
+    problem = make_problem(expression, {"A": matrix, "x": np.ones((50, *width))}, threads=2)
+    pieces = "collapse(i, j, f); pos(f, p, A); {}; parallelize(p0, cpu_thread, atomics)"
+    rows, *entries = (
+        model.expected_cost(problem, Schedule(schedule))
+        for schedule in (
+            "parallelize(i, cpu_thread, no_races)",
+            pieces.format("split_up(p, p0, p1, 2)"),
+            pieces.format("split(p, p0, p1, 50000)"),
+        )
+    )
+    assert entries == pytest.approx([rows, rows], rel=0.01)
+
+
 def test_a_loop_has_no_more_lanes_than_iterations() -> None:
     """With one column the innermost loop is no vector: the sum of a row is."""
     found = choice("Y(i,k) = A(i,j) * X(j,k)", None, A=square(1000, 0.1), X=np.ones((1000, 1)))

@@ -77,10 +77,13 @@ def test_chunks_in_turn_take_no_longer_than_foreseen(threads: int, chunk: int, o
     assert order != "falling" or found == pytest.approx(simulated, rel=0.01)
 
 
-@pytest.mark.parametrize(("first", "chosen"), [(True, "dynamic"), (False, "static")])
-def test_a_few_long_rows_are_taken_in_turn_where_they_come_first(first: bool, chosen: str) -> None:
-    """Those of an arrow, which are done beside all others; at the end nothing is left to do beside them."""
-    lengths = [40_000] * 12 + [4] * 60_000 if first else [4] * 60_000 + [40_000] * 3
+ARROW, THIN, DENSE = [4_000] * 500 + [40] * 30_000, [40_000] * 12 + [4] * 60_000, [0] * 300 + [60_000] + [3] * 300
+LONG_ROWS = [(ARROW, "dynamic"), (THIN, "pos("), (THIN[::-1], "pos("), (DENSE, "pos("), ([20] * 3_000, "no_races, static")]
+
+
+@pytest.mark.parametrize(("lengths", "chosen"), LONG_ROWS, ids=["arrow", "thin arrow", "at the end", "a dense row", "even"])
+def test_long_rows_are_taken_in_turn_or_cut(lengths: list[int], chosen: str) -> None:
+    """Many long rows at the begin are done beside all others; a few in one chunk or at the end leave a thread without work."""
     assert chosen in str(model_choice(spmm(with_rows(lengths), threads=2)))
 
 

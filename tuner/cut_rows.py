@@ -1,0 +1,43 @@
+"""How often loops over positions go to the result: once for each row that they sum up, and once more where their pieces cut one.
+
+A loop over the positions of several levels, as ``collapse(i, j, f); pos(f, p, A)`` makes it, is a loop over rows and one over the positions
+of each. What the innermost levels have that the result has not is summed first; only rows that two pieces share are added to atomically.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import takewhile
+
+from ..compiler.concrete.nodes import Assign
+from ..compiler.schedule.addresses import Address
+from .iterations import Iterations
+
+
+class CutRows(Iterations):
+    """The rows that loops over positions sum up; see ``Iterations`` for its arguments."""
+
+    def _summed_first(self, leaf: Assign, loops: Sequence[str]) -> set[str]:
+        """Return the original indices over which loops through positions sum before they go to the result; none where these are all."""
+        own, found = self._originals(leaf.target.indices), set[str]()
+        for loop in self._through_positions(loops):
+            names = self._graph.originals(loop)
+            inner = list(takewhile(lambda name: name not in own, reversed(names)))
+            found.update(inner if len(inner) < len(names) else ())
+        return found
+
+    def _through_positions(self, loops: Sequence[str]) -> list[str]:
+        return [loop for loop in loops if self._graph.space(loop) == "position"]
+
+    def _row_sums(self, address: Address, leaf: Assign, loops: Sequence[str], first: set[str]) -> float:
+        """Return how many sums of rows, or of parts of rows, loops make that sum over some indices first."""
+        return self._points(self._originals(loops) - first, address, leaf) + self._cut(address, leaf, loops) / 2
+
+    def _cut(self, address: Address, leaf: Assign, loops: Sequence[str]) -> float:
+        """Return how many rows, at most, a piece of the positions shares with the one before or behind it: two each."""
+        through = self._through_positions(loops)
+        *outer, each = (self._graph.constant_extent(loop, self._problem.extents) for loop in through)
+        positions = self._points(self._originals(through), address, leaf)
+        pieces = positions / each if each else math.prod(length or 1 for length in outer)
+        return 2.0 * min(pieces, positions) * self._everywhere(self._originals([loop for loop in loops if loop not in through]))
