@@ -73,36 +73,68 @@ template <class A, class B> ST_DEVICE int64_t st_table_keys_of_block(A keys, B t
   return whole;
 }
 
-/* A step of a sorting network, as st_sort_part does it on all of the device. */
-template <class A> ST_DEVICE void st_sort_step(A keys, int64_t low, int64_t count, int64_t apart, bool mirrored, int64_t member, int64_t members) {
-  const int64_t pairs = (count + 2 * apart - 1) / (2 * apart) * apart;
-  for (int64_t pair = member; pair < pairs; pair += members) {
-    const int64_t place = pair & (apart - 1), first = 2 * (pair - place);
-    const int64_t lower = low + first + place, upper = low + first + (mirrored ? 2 * apart - 1 - place : apart + place);
-    if (upper >= low + count) continue;
-    const int64_t one = keys[lower], other = keys[upper];
+/* A step of a sorting network, as st_sort_part does it on all of the device; one row has fewer than 2^31 keys. */
+template <class A> ST_DEVICE void st_sort_step(A keys, int64_t low, int count, int apart, bool mirrored, int member, int members) {
+  const int pairs = (count + 2 * apart - 1) / (2 * apart) * apart;
+  for (int pair = member; pair < pairs; pair += members) {
+    const int place = pair & (apart - 1), first = 2 * (pair - place);
+    const int lower = first + place, upper = first + (mirrored ? 2 * apart - 1 - place : apart + place);
+    if (upper >= count) continue;
+    const int64_t one = keys[low + lower], other = keys[low + upper];
     if (other >= one) continue;
-    keys[lower] = other;
-    keys[upper] = one;
+    keys[low + lower] = other;
+    keys[low + upper] = one;
   }
 }
-template <class A> ST_DEVICE void st_sort_range_of_warp(A keys, int64_t low, int64_t high) {
+/* The same between lanes, which hold an element each: the lesser of two to the lower lane. */
+template <class T> ST_DEVICE T st_sorted_lane(T own, int lanes_apart, bool upper) {
+  const T other = st_shuffle(own, lanes_apart);
+  return (other < own) != upper ? other : own;
+}
+/* The steps within 32 places that begin at a multiple of 32: all of them, or those behind steps that were further apart. */
+template <class T> ST_DEVICE void st_sort_lanes(st_array<T> keys, int64_t low, int count, bool all, int warp, int warps) {
+  const int lane = (int)st_lane();
+  const T largest = (T)-1 > 0 ? (T)-1 : (T)((UINT64_C(1) << (8 * sizeof(T) - 1)) - 1);
+  for (int first = warp * ST_LANES; first < count; first += warps * ST_LANES) {
+    T own = first + lane < count ? (T)keys[low + first + lane] : largest;
+    for (int most = all ? 1 : ST_LANES; most < ST_LANES; most *= 2) {
+      own = st_sorted_lane(own, 2 * most - 1, lane & most);
+      for (int apart = most / 2; apart > 0; apart /= 2) own = st_sorted_lane(own, apart, lane & apart);
+    }
+    for (int apart = all ? 0 : ST_LANES / 2; apart > 0; apart /= 2) own = st_sorted_lane(own, apart, lane & apart);
+    if (first + lane < count) keys[low + first + lane] = own;
+  }
+}
+template <class T> ST_DEVICE void st_sort_range_of_warp(st_array<T> keys, int64_t low, int64_t high) {
+  const int count = (int)(high - low), lane = (int)st_lane();
   st_barrier_of_warp();
-  for (int64_t most = 1; most < high - low; most *= 2)
-    for (int64_t apart = most; apart > 0; apart /= 2) {
-      st_sort_step(keys, low, high - low, apart, apart == most, st_lane(), ST_LANES);
+  st_sort_lanes<T>(keys, low, count, true, 0, 1);
+  st_barrier_of_warp();
+  for (int most = ST_LANES; most < count; most *= 2) {
+    for (int apart = most; apart >= ST_LANES; apart /= 2) {
+      st_sort_step(keys, low, count, apart, apart == most, lane, ST_LANES);
       st_barrier_of_warp();
     }
+    st_sort_lanes<T>(keys, low, count, false, 0, 1);
+    st_barrier_of_warp();
+  }
 }
-template <class A> ST_DEVICE void st_sort_range_of_block(A keys, int64_t low, int64_t high) {
+template <class T> ST_DEVICE void st_sort_range_of_block(st_array<T> keys, int64_t low, int64_t high) {
+  const int count = (int)(high - low), thread = (int)st_thread_of_block(), threads = (int)st_threads_of_block();
+  const int warp = (int)st_warp_of_block(), warps = (int)st_warps_of_block();
   st_barrier_of_block();
-  for (int64_t most = 1; most < high - low; most *= 2)
-    for (int64_t apart = most; apart > 0; apart /= 2) {
-      st_sort_step(keys, low, high - low, apart, apart == most, st_thread_of_block(), st_threads_of_block());
+  st_sort_lanes<T>(keys, low, count, true, warp, warps);
+  st_barrier_of_block();
+  for (int most = ST_LANES; most < count; most *= 2) {
+    for (int apart = most; apart >= ST_LANES; apart /= 2) {
+      st_sort_step(keys, low, count, apart, apart == most, thread, threads);
       st_barrier_of_block();
     }
+    st_sort_lanes<T>(keys, low, count, false, warp, warps);
+    st_barrier_of_block();
+  }
 }
-template <class A> ST_DEVICE void st_sort_of_warp(A keys, int64_t count) { st_sort_range_of_warp(keys, 0, count); }
-template <class A> ST_DEVICE void st_sort_of_block(A keys, int64_t count) { st_sort_range_of_block(keys, 0, count); }
+template <class T> ST_DEVICE void st_sort_of_warp(st_array<T> keys, int64_t count) { st_sort_range_of_warp<T>(keys, 0, count); }
+template <class T> ST_DEVICE void st_sort_of_block(st_array<T> keys, int64_t count) { st_sort_range_of_block<T>(keys, 0, count); }
 
 #endif

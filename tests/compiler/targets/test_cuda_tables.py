@@ -108,14 +108,14 @@ def test_room_is_counted_beforehand_and_is_that_of_what_is_at_work() -> None:
     assert "st_device.allocate<int32_t>(most" not in host
     assert "= st_table_size(st_min_i64(most_keys, j_size));" in host
     assert "if (most_keys > 768) {" in host  # which no heap is made for else
-    assert "ST_SHARED_OF_WARP(int32_t, w_table_near, 1024, 8);" in text  # where it counts it has neither values nor lists
-    assert "ST_SHARED_OF_WARP(double, w_vals_2_near, 256, 8);" in text
+    assert "ST_SHARED_OF_WARP(int32_t, w_table_near, 1024, 8, 32);" in text  # where it counts it has neither values nor lists
+    assert "ST_SHARED_OF_WARP(double, w_vals_2_near, 256, 8, 32);" in text
     assert "j_size / 64" not in text  # no bits over the whole range
 
 
 def test_rows_with_few_keys_go_to_warps_and_those_with_more_to_blocks() -> None:
     text = st.compile(SPGEMM, CSR, schedule=SCHEDULES["row to a block, its entries to warps"], target="cuda", arch="sm_90").source
-    assert "ST_SHARED_OF_WARP(double, w_vals_2_near, 256, 8);" in text
+    assert "ST_SHARED_OF_WARP(double, w_vals_2_near, 256, 8, 32);" in text
     assert "ST_SHARED(double, w_vals_2_near_1, 2048);" in text
     assert text.count("need_own +=") == 1  # products are counted once
     assert "= st_max_i64(w_count, need_4 / 16);" in text

@@ -30,6 +30,12 @@ int main(int, char **given) {
 """
 SHARED = "ST_SHARED(double, t, 64); const int64_t me = st_thread_of_block();"
 
+SORTED = (
+    "ST_SHARED(int32_t, keys, 300); for (int64_t k = st_thread_of_block(); k < 300; k += 64) keys[k] = (int32_t)((k * 7 + 5) % {0});"
+    " st_barrier_of_block(); if ({2}) st_sort_of_{1}(keys, {0}); st_barrier_of_block(); for (int64_t k = st_thread_of_block(); k < 64;"
+    " k += 64) y[k] = k < 4 && k < {0} ? (double)(keys[k] + keys[{0} - 1 - k]) : 0.0;"
+)
+"""So many keys, a permutation of the numbers below, in order: the first and the last add up to the largest."""
 
 RIGHT = {
     "every thread its own": ("y[st_thread_of_grid()] = 2 * a[st_thread_of_grid()];", [0, 2, 4, 6]),
@@ -48,6 +54,11 @@ RIGHT = {
     "shuffles": ("y[st_thread_of_block()] = st_shuffle((double)a[st_thread_of_block()], 2);", [2, 3, 0, 1]),
     "atomic updates": ("st_atomic_add(y, st_thread_of_block() % 2, 1.0);", [32, 32, 0, 0]),
     "the same value read by all": ("y[st_thread_of_block()] = a[7];", [7, 7, 7, 7]),
+    **{
+        f"{count} keys in order by a {group}": (SORTED.format(count, group, first), [count - 1] * 4)
+        for group, first in (("block", "true"), ("warp", "st_warp_of_block() == 0"))
+        for count in (11, 32, 33, 130, 257)
+    },
     "one warp alone sums": (
         "if (st_warp_of_block() == 0) { double s = st_add_of_threads_of_warp(1.0); if (st_first_of_warp()) y[0] = s; }", [32, 0, 0, 0],
     ),
