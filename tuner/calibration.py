@@ -2,7 +2,8 @@
 
 They come from generated kernels themselves, on small operands that lie in the caches and on some whose gathered rows come from the last
 level of these, or from memory: what one counted operation takes, what starting threads and handing out a chunk cost, what prefetching
-gathered rows gains and loses, and what prefetching stored entries loses where these are near and gains where what they choose is far.
+gathered rows gains and loses, what prefetching stored entries loses where these are near and gains where what they choose is far, and what
+vectors of half the width gain where the widest ones do not fit.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from ..compiler.concrete.nodes import FAR_AHEAD
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.space.decorations import build_choices
 from ..compiler.storage.aligned import aligned_full
 from ..datasets.generate import generate
 from .constants import Constants, remember_constants
@@ -24,6 +26,7 @@ from .kernels import compile_problem
 from .measure.company import Company, Witness, crowded
 from .measure.sampling import Counters, least_of
 from .problem import make_problem
+from .widths import halved
 
 _TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one
 _FAR_ROWS = 2**17  # at most, of the operand that the second-level cache does not hold
@@ -61,9 +64,11 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     """Return the constants; what each turn was disturbed by is added to ``company``."""
     usual = Constants()
 
-    def times(rows: int, chosen: int, nonzeros: int, *schedules: str, expression: str = _SPMM) -> tuple[float, list[float]]:
+    def times(
+        rows: int, chosen: int, nonzeros: int, *schedules: str, expression: str = _SPMM, columns: int = 0
+    ) -> tuple[float, list[float]]:
         matrix = generate(f"random:uniform:{rows}x{chosen}:nnz={nonzeros}", "csr")
-        columns = _COLUMNS[expression]
+        columns = columns or _COLUMNS[expression]
         dense = aligned_full(chosen * columns, 1.0, np.float64).reshape(chosen, columns)
         operands = {"A": matrix, "X": dense.ravel() if expression == _SPMV else dense, "U": dense[:rows]}
         named = {name: operand for name, operand in operands.items() if f"{name}(" in expression}
@@ -95,6 +100,9 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     rows = size // 8
     _, (near, far) = times(rows, rows, 4 * rows, "", f"prefetch(j, A, {FAR_AHEAD})", expression=_SPMV)
     constants["stream_miss"] = far / near
+    if (half := halved(build_choices())) is not None:
+        _, (whole, halves) = times(2048, 2048, 40_000, "", str(Schedule([half])), columns=3 * this_machine().vector_bytes // 16)
+        constants["halved"] = halves / whole
     if threads > 1:
         _, (alone, together) = times(64, 64, 256, "", _SHARED.format("static"))
         constants["start"] = max(together - alone / threads, usual.start / 6)

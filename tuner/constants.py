@@ -29,6 +29,8 @@ class Constants:
         stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
         stream_miss: time of such a sum with prefetches of its entries to the second level of cache over that with others, where what it
             gathers lies outside of that level.
+        halved: time of sums of rows that are between one and two of the widest vectors long, in vectors of half the width over that in
+            the widest.
     """
 
     operation: float = 1.2e-10
@@ -42,6 +44,7 @@ class Constants:
     summed_far: float = 1.2
     stream_hit: float = 0.93
     stream_miss: float = 0.75
+    halved: float = 0.85
 
     def prefetched(self, is_summed: bool) -> tuple[float, float, float]:
         """Return the speed with prefetches of gathered rows over that without, where these lie in the second level of cache, in the last,
@@ -56,7 +59,7 @@ class Constants:
         ranges = {"operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4)}
         ranges |= {"prefetch_hit": (0.1, 2.0), "prefetch_miss": (0.1, 10.0), "prefetch_far": (0.1, 10.0)}
         ranges |= {"summed_hit": (0.1, 2.0), "summed_miss": (0.1, 10.0), "summed_far": (0.1, 10.0)}
-        ranges |= {"stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0)}
+        ranges |= {"stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0), "halved": (0.1, 2.0)}
         return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
 
 

@@ -78,6 +78,7 @@ def calibrated() -> list[Check]:
             near, last, far = constants.prefetched(is_summed)
             shown += f", {what} {near:.2f} from the second level of cache, {last:.2f} from the last, {far:.2f} from memory"
         shown += f", sums without prefetches {constants.stream_hit:.2f}, with prefetches far ahead {constants.stream_miss:.2f}"
+        shown += f", vectors of half the width {constants.halved:.2f} of the time"
         found.append(Check("constants", not disturbed, False, shown, _BUSY if disturbed else ""))
     except SparsetuneError as error:
         found.append(Check("constants", False, False, str(error).splitlines()[0]))

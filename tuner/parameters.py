@@ -2,7 +2,7 @@
 
 The search tries them all. Where nothing is measured they are chosen here, from the pattern and a few constants of the machine: a static
 share where rows are even, chunks of the size that costs least where they are not; prefetches only of what lies outside the caches, since
-elsewhere they are instructions for nothing.
+elsewhere they are instructions for nothing; vectors of half the width where known extents fit these better (``widths``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..compiler.schedule.addresses import chain
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
-from ..compiler.space.decorations import UNROLL, stream_of, vector_of
+from ..compiler.space.decorations import BUILD, UNROLL, stream_of, vector_of
 from ..compiler.space.template import Hole, Values
 from ..compiler.storage.tensor import Tensor
 from .constants import Constants, machine_constants
@@ -29,6 +29,7 @@ from .legality import applied
 from .problem import Problem
 from .row_ends import ends_are_foreseen
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
+from .widths import halved_build
 
 CHUNKING = "chunking"
 """The hole of how a parallel loop is shared out."""
@@ -71,6 +72,11 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
         elif isinstance(hole.usual, d.Prefetch):
             values[hole.name], times = _prefetched(problem, candidate, hole, graph, constants)
             factor *= times or _asks_for_less(hole, hole.usual, values, constants)
+        elif hole.name == BUILD and constants.halved * _LEAST_GAIN <= 1:
+            stepped = {index for access, _ in _stored(problem) for index in access.indices}
+            if (build := halved_build(problem, candidate, hole, stepped)) is not None:
+                values[hole.name] = build
+                factor *= constants.halved
     return Settled(candidate.template.fill(values), factor)
 
 

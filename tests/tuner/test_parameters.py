@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -298,3 +299,54 @@ def test_constants_are_measured_and_remembered(tmp_path: Path, monkeypatch: pyte
     assert calibration.calibrate(2, Crowded())[1]
     assert not place.exists()
     machine_constants.cache_clear()
+
+
+HALVED = "-mprefer-vector-width=256"
+
+
+@pytest.fixture
+def vectors(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Makes this machine one with vectors of so many bytes."""
+
+    def have(widest: int) -> None:
+        machine = replace(this_machine(), vector_bytes=widest)
+        monkeypatch.setattr("sparsetune.tuner.widths.this_machine", lambda: machine)
+        monkeypatch.setattr("sparsetune.compiler.native.toolchain.this_machine", lambda: machine)
+
+    return have
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("dtype", "columns", "expected"),
+    [(np.float64, 8, False), (np.float64, 9, True), (np.float64, 15, True), (np.float64, 16, False), (np.float64, 20, False),
+     (np.float32, 12, False), (np.float32, 20, True), (np.float32, 32, False)],
+)  # fmt: skip
+def test_vectors_are_half_as_wide_where_the_widest_fit_badly(
+    vectors: Callable[[int], None], dtype: type, columns: int, expected: bool, threads: int
+) -> None:
+    vectors(64)
+    matrix = scipy.sparse.random_array((3000, 2000), density=0.005, rng=RNG, format="csr", dtype=dtype)
+    found = model_choice(make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((2000, columns), dtype)}, threads=threads))
+    assert (HALVED in str(found)) == expected
+
+
+def test_vectors_are_as_wide_as_usual_where_that_is_faster_or_nothing_is_known(
+    vectors: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix = scipy.sparse.random_array((3000, 2000), density=0.005, rng=RNG, format="csr")
+    operands = {"A": matrix, "X": np.ones((2000, 12))}
+    vectors(32)
+    assert HALVED not in str(model_choice(make_problem("Y(i,k) = A(i,j) * X(j,k)", operands, threads=2)))
+    vectors(64)
+    summed = {"A": matrix, "U": np.ones((3000, 12)), "V": np.ones((2000, 12))}
+    assert HALVED not in str(model_choice(make_problem("S(i,j) = A(i,j) * U(i,k) * V(j,k)", summed, "csr", threads=2)))
+    entries = np.argwhere(RNG.random((20, 30, 40)) < 0.05).T
+    rows = {"B": tensor((entries, np.ones(entries.shape[1])), "csf", (20, 30, 40)), "C": np.ones((30, 12)), "D": np.ones((40, 12))}
+    assert HALVED in str(model_choice(make_problem("Y(i,r) = B(i,j,k) * C(j,r) * D(k,r)", rows, threads=1)))
+    assert HALVED not in str(model_choice(make_problem("Y(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", rows, threads=1)))
+    across = {"A": matrix, "X": tensor(np.ones((2000, 12)), "dense, dense; 1, 0")}
+    assert HALVED in str(model_choice(make_problem("Y(i,k) = A(i,j) * X(j,k)", operands, threads=2)))
+    assert HALVED not in str(model_choice(make_problem("Y(i,k) = A(i,j) * X(j,k)", across, "dense, dense; 1, 0", threads=2)))
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(halved=1.0))
+    assert HALVED not in str(model_choice(make_problem("Y(i,k) = A(i,j) * X(j,k)", operands, threads=2)))

@@ -1,0 +1,60 @@
+"""How wide the vectors of a kernel are to be: the widest of the machine, unless those of half the width fit known extents better.
+
+A loop of between one and two of the widest vectors is one of these and a rest in smaller ones. Values of each size are then loaded, added
+and stored for themselves, and vectors of half the width take less time; with more vectors the rest matters little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from math import prod
+
+from ..compiler.concrete.nodes import Assign
+from ..compiler.native.machine import this_machine
+from ..compiler.native.toolchain import vector_bytes
+from ..compiler.schedule import directives as d
+from ..compiler.schedule.addresses import enclosing_loops, leaves
+from ..compiler.schedule.dependence import graph_of
+from ..compiler.space.candidates import Candidate
+from ..compiler.space.template import Hole
+from .problem import Problem
+
+
+def halved_build(problem: Problem, candidate: Candidate, hole: Hole, stepped: Collection[str]) -> d.Build | None:
+    """Return the build with vectors of half the usual width where these fit better; None: they do not, or there is no such build.
+
+    Args:
+        problem: gives extents and the size of values.
+        candidate: whose loops are asked.
+        hole: of its builds.
+        stepped: indices of the operands that store coordinates.
+    """
+    widest = this_machine().vector_bytes
+    rows = [values * problem.dtype.itemsize for values in _written_rows(problem, candidate, stepped)]
+    return halved(hole) if rows and all(widest < row < 2 * widest for row in rows) else None
+
+
+def halved(hole: Hole) -> d.Build | None:
+    """Return the build among choices of the default compiler that has vectors of half this machine's width."""
+    builds = (one for one in hole.choices if isinstance(one, d.Build) and one.compiler is None and one.flags is not None)
+    return next((one for one in builds if 2 * vector_bytes(tuple((one.flags or "").split())) == this_machine().vector_bytes), None)
+
+
+def _written_rows(problem: Problem, candidate: Candidate, stepped: Collection[str]) -> Iterator[int]:
+    """Yield how many values loops of known extents write together, in loops over stored operands and along consecutive values: a row, or
+    several, which are many vectors."""
+    program, graph = candidate.program, graph_of(candidate.program.relations)
+    for address, leaf in leaves(program.statement):
+        loops = enclosing_loops(program.statement, address)
+        own = [loop for loop in loops if not any(original in stepped for original in graph.originals(loop))]
+        extents = [graph.constant_extent(loop, problem.constants) for loop in own]
+        inside = own and len(own) < len(loops) and own[-1] == loops[-1] and extents[-1] is not None
+        if inside and _runs_along(leaf, graph.originals(loops[-1]), problem):
+            yield prod(extent for extent in extents if extent is not None)
+
+
+def _runs_along(leaf: Assign, originals: tuple[str, ...], problem: Problem) -> bool:
+    """Return whether some indices run through consecutive values of what an assignment writes."""
+    form, subscripts = problem.formats.get(leaf.target.tensor), leaf.target.subscripts
+    last = subscripts[form.order[-1] if form is not None else -1] if subscripts else None
+    return last is not None and last.index in originals
