@@ -55,6 +55,7 @@ _SDDMM_ROWS = ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr"))
 _TTV = ("T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")))
 _TTM = ("T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")))
 _MTTKRP = ("A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "dense, compressed, compressed"),))
+_MTTKRP_CSF = ("A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", (("B", "csf"),))
 _MTTKRP4 = ("A(i,r) = B(i,j,k,l) * C(j,r) * D(k,r) * E(l,r)", (("B", "csf"),))
 _TTMC = ("A(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),))
 _TTTP = ("A(i,j,k) = B(i,j,k) * C(i,r) * D(j,r) * E(k,r)", (("B", "csf"), ("A", "csf")))
@@ -63,6 +64,7 @@ _SPGEMM = ("A(i,j) = B(i,k) * C(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")
 
 _PAPER = "Senanayake et al."
 _NAGASAKA = "Nagasaka, Nukada and Matsuoka, High-performance and memory-saving sparse general matrix-matrix multiplication"
+_FIBRES = "fibres as the rows of a matrix, their sums in registers"
 _OURS = "register-blocked kernels"
 
 LIBRARY: tuple[NamedSchedule, ...] = (
@@ -192,6 +194,27 @@ LIBRARY: tuple[NamedSchedule, ...] = (
         "assemble(A, insert); parallelize(i, gpu_block, no_races); parallelize([0], k, gpu_warp, atomics);"
         " parallelize([0], j, gpu_thread, no_races)",
         f"{_NAGASAKA}, one block to a row", target="cuda",
+    ),
+    NamedSchedule(
+        "fibre per thread", *_TTV, "collapse(i, j, f); pos(f, p, B(i,j,k)); parallelize(p, gpu_thread, no_races)", _FIBRES, target="cuda"
+    ),
+    NamedSchedule(
+        "fibre per half warp", *_TTM,
+        "collapse(i, j, f); pos(f, p, B(i,j,k)); reorder(p, l, k); parallelize(p, gpu_warp, no_races, lanes, 16);"
+        " parallelize(l, gpu_thread, no_races)",
+        _FIBRES, (("l", 16),), "cuda",
+    ),
+    NamedSchedule(
+        "equal shares of fibres", *_MTTKRP_CSF,
+        "reorder(i, j, r, k); precompute(B(i,j,k) * D(k,r), [], [], w); collapse(i, j, f); pos(f, p, B(i,j,k)); split(p, b, n, 16);"
+        " reorder(b, r, n); parallelize(b, gpu_warp, no_races); parallelize(r, gpu_thread, atomics)",
+        _FIBRES, target="cuda",
+    ),
+    NamedSchedule(
+        "slice per warp, sums in registers", *_TTMC,
+        "split(m, m0, m1, 8); reorder(i, l, m0, j, k, m1); precompute(B(i,j,k) * C(j,l) * D(k,m), m1, m1, w); collapse(l, m0, c);"
+        " parallelize(i, gpu_warp, no_races); parallelize(c, gpu_thread, no_races)",
+        _FIBRES, (("l", 16), ("m", 16)), "cuda",
     ),
     NamedSchedule("rows in pieces", *_SPGEMM, "parallelize(i, cpu_thread, no_races, dynamic, 64)", _OURS),
 )

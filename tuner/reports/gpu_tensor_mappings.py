@@ -11,13 +11,11 @@ _PAIR = "split({0}, t, {0}1, 2);"
 TTV = (
     ("8 fibres to a block, one to a warp", f"{_FIBRES} split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
      " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
-    ("fibre to a thread", f"{_FIBRES} parallelize(p, gpu_thread, no_races)"),
     ("512 nonzeros to a block, 4 to a thread", f"{_NONZEROS} split(p, b, q, 512); split(q, t, n, 4); parallelize(b, gpu_block, no_races);"
      " parallelize(t, gpu_thread, atomics)"),
 )  # fmt: skip
 TTM = (
     ("slice to a block", "pos(i, p, B); parallelize(p, gpu_block, no_races); parallelize(l, gpu_thread, no_races)"),
-    ("fibre to half a warp", f"{_FIBRES} reorder(p, l, k); {_LANES.format('p', 16)}; parallelize(l, gpu_thread, no_races)"),
     ("fibre to half a warp, 4 nonzeros at a time", f"{_FIBRES} reorder(p, l, k); unroll(k, 4); {_LANES.format('p', 16)};"
      " parallelize(l, gpu_thread, no_races)"),
     ("fibre to a quarter of a warp, wide loads", f"{_FIBRES} {_PAIR.format('l')} reorder(p, t, k, l1);"
@@ -38,7 +36,7 @@ MTTKRP = (
      f" {_LANES.format('i', 16)}; parallelize(t, gpu_thread, no_races)"),
     *((f"{fibres} fibres to a warp, their sums in registers", "reorder(i, j, r, k); precompute(B(i,j,k) * D(k,r), [], [], w);"
        f" {_FIBRES} split(p, b, n, {fibres}); reorder(b, r, n); parallelize(b, gpu_warp, no_races); parallelize(r, gpu_thread, atomics)")
-      for fibres in (4, 16)),
+      for fibres in (4, 64)),
     *((f"{fibres} fibres to a warp, 4 nonzeros at a time", "reorder(i, j, r, k); precompute(B(i,j,k) * D(k,r), [], [], w);"
        f" {_FIBRES} split(p, b, n, {fibres}); reorder(b, r, n); unroll([0], k, 4); parallelize(b, gpu_warp, no_races);"
        " parallelize(r, gpu_thread, atomics)") for fibres in (4, 16)),
@@ -53,8 +51,6 @@ TTMC = (
     ("slice to a warp, columns to threads", "parallelize(i, gpu_warp, no_races); parallelize(m, gpu_thread, no_races)"),
     ("slice to a block, an element to a thread", "reorder(i, l, m, j, k); collapse(l, m, c); parallelize(i, gpu_block, no_races);"
      " parallelize(c, gpu_thread, no_races)"),
-    ("slice to a warp, 8 elements to a thread", f"{_EIGHT} reorder(i, l, m0, j, k, m1); precompute(B(i,j,k) * C(j,l) * D(k,m), m1, m1, w);"
-     f" collapse(l, m0, c); {_ROW.format('c')}"),
     ("slice to a warp, fibre by fibre, 8 elements to a thread", f"{_EIGHT} reorder(i, l, m0, j, k, m1); precompute(B(i,j,k) * D(k,m), m1,"
      f" m1, w); precompute(w(m1) * C(j,l), m1, m1, v); collapse(l, m0, c); {_ROW.format('c')}"),
     ("8 fibres to a warp, 8 elements to a thread", f"{_EIGHT} reorder(i, j, l, m0, k, m1); precompute(B(i,j,k) * D(k,m), m1, m1, w);"
