@@ -24,6 +24,8 @@ from .parameters import Settled
 from .problem import Problem
 
 NANOSECOND = 1e-9
+_WIDE = 16
+"""Iterations of an innermost loop of known length up to which it is unrolled."""
 WARP = 32
 
 
@@ -36,12 +38,15 @@ class Device:
         threads: that each of them holds at once.
         blocks: that each of them holds at once.
         launch: what a kernel takes that does nothing.
-        begin: until a unit has its first operands.
+        begin: until a thread or a warp has its first operands.
+        block: the same of a block, whose warps begin together.
         step: what one iteration takes that waits for its operands, where several are on their way.
+        together: by which power of their number iterations are faster that load at a time.
         search: a halving of where a share of positions begins.
         atomic: what the atomic update of a result takes.
         carried: the kernels that add up what others have carried.
         byte: bytes that memory moves in a nanosecond.
+        near: bytes that the second-level cache moves in a nanosecond.
         sector: bytes that come where one is asked for.
     """
 
@@ -50,11 +55,14 @@ class Device:
     blocks: int = 32
     launch: float = 4000.0
     begin: float = 1900.0
+    block: float = 5000.0
     step: float = 160.0
+    together: float = 0.4
     search: float = 300.0
     atomic: float = 100.0
     carried: float = 50_000.0
-    byte: float = 4000.0
+    byte: float = 4.0e3
+    near: float = 5500.0
     sector: int = 32
 
 
@@ -103,6 +111,7 @@ class _Loop:
         longest: iterations at most.
         after: how often its body runs.
         is_share: whether iterations are shares of stored positions.
+        together: iterations whose loads are on their way at a time.
     """
 
     tag: LoopTag
@@ -110,6 +119,7 @@ class _Loop:
     longest: float
     after: float
     is_share: bool
+    together: int
 
 
 class _OnDevice(Iterations):
@@ -120,7 +130,7 @@ class _OnDevice(Iterations):
         self._device = device
 
     def total(self) -> float:
-        return self._device.launch + max(sum(self._leaf(*leaf) for leaf in self._leaves), self._moved() / self._device.byte)
+        return self._device.launch + math.hypot(sum(self._leaf(*leaf) for leaf in self._leaves), self._moved() / self._device.byte)
 
     def _moved(self) -> float:
         """Return the bytes of the operands and a dense result."""
@@ -137,13 +147,13 @@ class _OnDevice(Iterations):
         if not loops:
             return self._device.step
         unit, inside, count = loops[place].tag.unit or "gpu_thread", loops[place + 1 :], loops[place].after
-        lanes = 1 if unit == "gpu_thread" else WARP if unit == "gpu_warp" else self._block(inside)
-        begin = self._device.begin + self._found(loops[: place + 1])
+        lanes = 1 if unit == "gpu_thread" else loops[place].tag.lanes if unit == "gpu_warp" else self._block(inside)
+        begin = (self._device.block if unit == "gpu_block" else self._device.begin) + self._found(loops[: place + 1])
         mean, longest = (self._steps(inside, lanes, most) * self._device.step for most in (False, True))
         extra = self._device.carried if any(loop.tag.race == "temporary" for loop in loops) else 0.0
         turns = max(1.0, count / self._resident(unit, lanes))
-        scattered = self._scattered(loops, unit) / self._device.byte
-        return extra + max(turns * (begin + mean), begin + longest, scattered)
+        moved = max(self._scattered(loops, unit) / self._device.byte, self._gathered(leaf, loops) / self._device.near)
+        return extra + math.hypot(max(turns * (begin + mean), begin + longest), moved)
 
     def _resident(self, unit: str, lanes: int) -> float:
         """Return how many units of a kind the device holds at once."""
@@ -160,7 +170,8 @@ class _OnDevice(Iterations):
         steps = 1.0
         for loop in inside:
             length = loop.longest if most else loop.length
-            steps *= max(1.0, length / lanes if loop.tag.unit == "gpu_thread" else length)
+            own = max(1.0, length / lanes if loop.tag.unit == "gpu_thread" else length)
+            steps *= own / min(own, loop.together) ** self._device.together
         return steps
 
     def _found(self, loops: Sequence[_Loop]) -> float:
@@ -176,6 +187,12 @@ class _OnDevice(Iterations):
         alone = unit == "gpu_thread" and len(loops) > 1 and not any(loop.is_share for loop in loops)
         return 2.0 * self._device.sector * loops[-1].after if alone else 0.0
 
+    def _gathered(self, leaf: Assign, loops: Sequence[_Loop]) -> float:
+        """Return the bytes of dense operands that come, mostly from the second-level cache, where stored coordinates choose among them."""
+        stored = {index for access in accesses(leaf.value) if access.tensor in self._prefixes for index in access.indices}
+        dense = [access for access in accesses(leaf.value) if access.tensor not in self._prefixes and stored.intersection(access.indices)]
+        return loops[-1].after * self._problem.dtype.itemsize * len(dense)
+
     def _loops(self, address: Address, leaf: Assign) -> list[_Loop]:
         """Return the loops around an assignment, outermost first."""
         around = [frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall)]
@@ -188,7 +205,8 @@ class _OnDevice(Iterations):
             length = after / before if before else 0.0
             taken = math.prod(loop.length for each, loop in zip(around, made, strict=False) if self._comes_from(frame.index, each.index))
             longest = length if known is not None or is_share else max(length, self._longest(leaf, frame.index) / taken)
-            made.append(_Loop(frame.tag, length, longest, after, is_share))
+            together = frame.tag.unroll or (known if known is not None and known <= _WIDE and place == len(around) - 1 else 1)
+            made.append(_Loop(frame.tag, length, longest, after, is_share, together))
         return made
 
     def _comes_from(self, loop: str, other: str) -> bool:
