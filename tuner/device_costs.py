@@ -53,16 +53,16 @@ class Device:
     processors: int = 132
     threads: int = 2048
     blocks: int = 32
-    launch: float = 4000.0
-    begin: float = 1900.0
-    block: float = 5000.0
-    step: float = 160.0
-    together: float = 0.4
+    launch: float = 7000.0
+    begin: float = 1100.0
+    block: float = 4000.0
+    step: float = 90.0
+    together: float = 0.3
     search: float = 300.0
     atomic: float = 100.0
-    carried: float = 50_000.0
-    byte: float = 4.0e3
-    near: float = 5500.0
+    carried: float = 60_000.0
+    byte: float = 3500.0
+    near: float = 3900.0
     sector: int = 32
 
 
