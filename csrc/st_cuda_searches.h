@@ -13,19 +13,22 @@ template <class A> ST_DEVICE int64_t st_search(A crd, int64_t low, int64_t high,
   }
   return low;
 }
-/* The same by all lanes of a warp: each looks at the last place of another part of what is left. */
-template <int L, class A> ST_DEVICE int64_t st_search_of_warp(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
+/* The first of low .. high that does not come before what is looked for; all lanes of a warp look, each at the last place of another part of
+   what is left. */
+template <int L, class F> ST_DEVICE int64_t st_first_of_lanes(int64_t low, int64_t high, F before) {
   while (low < high) {
     const int64_t part = (high - low + L - 1) / L, last = low + part * (st_lane<L>() + 1) - 1;
-    bool right = false;
-    if (last < high) {
-      const int64_t found = (int64_t)crd[last];
-      right = found < key || (equal && found == key);
-    }
+    const bool right = last < high && before(last);
     low += part * st_of_lanes<st_op_add, L>((int32_t)right);
     high = low + part - 1 < high ? low + part - 1 : high;
   }
   return low;
+}
+template <int L, class A> ST_DEVICE int64_t st_search_of_warp(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
+  return st_first_of_lanes<L>(low, high, [=](int64_t place) {
+    const int64_t found = (int64_t)crd[place];
+    return found < key || (equal && found == key);
+  });
 }
 template <class A> ST_DEVICE int64_t st_gallop(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {
   int64_t step = stride, begin = low;
@@ -46,6 +49,9 @@ template <class A> ST_DEVICE int64_t st_path_fibre(A pos, int64_t low, int64_t h
     count = right ? count - half - 1 : half;
   }
   return low;
+}
+template <int L, class A> ST_DEVICE int64_t st_path_fibre_of_warp(A pos, int64_t low, int64_t high, int64_t item) {
+  return st_first_of_lanes<L>(low, high, [=](int64_t fibre) { return (int64_t)pos[fibre + 1] + fibre < item; });
 }
 /* Where the search for a key begins in a table, whose number of slots is a power of two. */
 ST_DEVICE int64_t st_hash_home(int64_t key, int64_t size) {
@@ -82,6 +88,10 @@ template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t hi
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_path_fibre_##S(A pos, int64_t low, int64_t high, int64_t item) {                   \
     return st_path_fibre(pos, low, high, item);                                                                              \
+  }                                                                                                                          \
+  template <int L = ST_LANES, class A>                                                                                       \
+  ST_DEVICE int64_t st_path_fibre_of_warp_##S(A pos, int64_t low, int64_t high, int64_t item) {                              \
+    return st_path_fibre_of_warp<L>(pos, low, high, item);                                                                   \
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_gallop_##S(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {        \
     return st_gallop(crd, low, high, key, stride);                                                                           \

@@ -94,6 +94,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "lower_bound_of_warp": Intrinsic(meanings.lower_bound, "st_lower_bound_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
     "upper_bound_of_warp": Intrinsic(meanings.upper_bound, "st_upper_bound_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
     "path_fibre": Intrinsic(meanings.path_fibre, "st_path_fibre", typed=True, comparisons=meanings.bisections),
+    "path_fibre_of_warp": Intrinsic(meanings.path_fibre, "st_path_fibre_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
     "filled_row": Intrinsic(meanings.filled_row, "st_filled_row", typed=True, comparisons=meanings.one, on_gpu=False),
     "gallop": Intrinsic(meanings.gallop, "st_gallop", typed=True, comparisons=meanings.leaps),
     "far_gallop": Intrinsic(meanings.gallop, "st_far_gallop", typed=True, comparisons=meanings.leaps),

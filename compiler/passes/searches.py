@@ -12,7 +12,7 @@ from ..ir.nodes import Call, Dealt, For, Function, Kernel, Node, Once, Step, Val
 from ..ir.rewrite import transform
 from .manager import Setting
 
-SEARCHES = frozenset(("lower_bound", "upper_bound"))
+SEARCHES = frozenset(("lower_bound", "upper_bound", "path_fibre"))
 
 
 def search_together(function: Function, setting: Setting) -> Function:

@@ -34,6 +34,7 @@ from ..ir.nodes import (
     Var,
 )
 from ..ir.rewrite import as_steps, block, mentions, nodes_of, substitute, transform
+from .declared import NOTHING, changing, declared_inside, value_of
 from .manager import Setting
 
 LONGEST = 32
@@ -43,19 +44,21 @@ LONGEST = 32
 def unroll_rows(function: Function, setting: Setting) -> Function:
     """Return a function whose threads use arrays of their own at constant places, as far as loops go along these."""
     fresh = setting.names(function)
+    changed = changing(function)
 
-    def visit(step: Step, held: Mapping[str, int] | None) -> Step:
+    def visit(step: Step, declared: Mapping[str, Value], held: Mapping[str, int] | None) -> Step:
+        declared = declared_inside(step, declared, changed)
         if isinstance(step, For):
             if isinstance(step.tag, Dealt):
                 held = {} if step.tag.unit == "thread" else None
             elif held and (found := _along(step, held)) is not None:
-                return _whole(step, *found, fresh)
+                return _whole(step, *found, declared, fresh)
         elif isinstance(step, Steps) and held is not None:
             held = {**held, **_short(step)}
-        children = tuple(visit(child, held) if isinstance(child, Step) else child for child in step.children)
+        children = tuple(visit(child, declared, held) if isinstance(child, Step) else child for child in step.children)
         return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
 
-    return replace(function, body=as_steps(visit(function.body, None)))
+    return replace(function, body=as_steps(visit(function.body, NOTHING, None)))
 
 
 def _short(steps: Steps) -> dict[str, int]:
@@ -81,14 +84,15 @@ def _along(loop: For, held: Mapping[str, int]) -> tuple[Value, int] | None:
     return None
 
 
-def _whole(loop: For, begin: Value, length: int, fresh: Callable[[str], str]) -> Step:
+def _whole(loop: For, begin: Value, length: int, declared: Mapping[str, Value], fresh: Callable[[str], str]) -> Step:
     """Return the loop over all elements, of which those that the loop comes to are used."""
     place = Var(fresh(loop.variable.name), I64)
     element = add(begin, place)
     body = _at(loop.body, loop.variable, begin, place)
     low, high = loop.low, loop.high
+    whole = add(begin, integer(length)) == value_of(high, declared)
     conditions = [] if low == begin else [compare("<=", low, element)]
-    conditions += [] if high == add(begin, integer(length)) else [compare("<", element, high)]
+    conditions += [] if whole else [compare("<", element, high)]
     if conditions:
         body = If(every(conditions), body)
     return replace(loop, variable=place, low=ZERO, high=integer(length), body=body, tag=Unroll(length))

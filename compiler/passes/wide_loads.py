@@ -6,7 +6,6 @@ They are loaded into registers before the loop; whether the array itself begins 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -29,11 +28,13 @@ from ..ir.nodes import (
     Step,
     Steps,
     Type,
+    Unroll,
     Value,
     Var,
     While,
 )
-from ..ir.rewrite import as_steps, mentions, nodes_of, transform, walk
+from ..ir.rewrite import as_steps, mentions, nodes_of, transform
+from .declared import NOTHING, changing, declared_inside, value_of
 from .manager import Setting
 
 WIDE = 16
@@ -46,27 +47,27 @@ LONGEST = 32
 def load_widely(function: Function, setting: Setting) -> Function:
     """Return a function whose threads load neighbouring elements together where they can."""
     read_only = {parameter.name: parameter.type for parameter in function.arrays if not parameter.writable}
-    assigned = Counter(node.variable.name for node in walk(function.body) if isinstance(node, Declare | SetVar | For))
-    declared = {node.variable.name: node.value for node in nodes_of(function.body, Declare) if assigned[node.variable.name] == 1}
+    changed = changing(function)
     fresh = setting.names(function)
 
-    def visit(step: Step, within: bool) -> Step:
+    def visit(step: Step, declared: Mapping[str, Value], within: bool) -> Step:
+        declared = declared_inside(step, declared, changed)
         if isinstance(step, For):
             if within and (found := _widened(step, read_only, declared, fresh)) is not None:
                 return found
             within = within or (isinstance(step.tag, Dealt) and step.tag.unit == "thread")
-        children = tuple(visit(child, within) if isinstance(child, Step) else child for child in step.children)
+        children = tuple(visit(child, declared, within) if isinstance(child, Step) else child for child in step.children)
         return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
 
-    return replace(function, body=as_steps(visit(function.body, False)))
+    return replace(function, body=as_steps(visit(function.body, NOTHING, False)))
 
 
 def _widened(
     loop: For, arrays: Mapping[str, Type], declared: Mapping[str, Value], fresh: Callable[[str], str]
 ) -> Step | None:
     """Return a loop behind the loads of what it reads; None where it reads nothing so."""
-    count = _count(loop)
-    if count is None or loop.tag is not None or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):
+    count = _count(loop, declared)
+    if count is None or not isinstance(loop.tag, Unroll | None) or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):
         return None
     own = {node.variable.name for node in nodes_of(loop.body, Declare, SetVar)}
     before: list[Step] = []
@@ -93,9 +94,9 @@ def _widened(
     return Steps((*before, replace(loop, body=transform(loop.body, change))))
 
 
-def _count(loop: For) -> int | None:
+def _count(loop: For, declared: Mapping[str, Value]) -> int | None:
     """Return how many iterations a loop has, where that is a small constant."""
-    match loop.low, loop.high:
+    match loop.low, value_of(loop.high, declared):
         case Const(low), Const(high):
             count = int(high) - int(low)
         case low, Binary("+", begin, Const(length)) if begin == low:

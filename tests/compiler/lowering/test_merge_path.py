@@ -78,7 +78,7 @@ def test_an_item_is_found_among_the_ends_of_fibres(seed: int) -> None:
 def test_a_tile_is_searched_for_once_and_among_the_fibres_of_the_one_around() -> None:
     schedule, _ = SCHEDULES["threads of blocks, carried"]
     text = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda", arch="sm_90").source
-    assert text.count("st_path_fibre_i32(") == 4
+    assert text.count("= st_path_fibre_of_warp_i32(") == text.count("= st_path_fibre_i32(") == 2  # the lanes' for the block, their own
     assert "int64_t m_first_2 = st_path_fibre_i32(A2_pos, m_first, m_last, m_low_2);" in text
     assert "_bound_i32(" not in text
     assert "st_atomic" not in text

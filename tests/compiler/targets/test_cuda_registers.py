@@ -54,6 +54,14 @@ def test_loops_along_an_array_in_registers_are_unrolled_under_conditions() -> No
     assert not re.search(r"\bt(_\d)?\[\w+ - ", text)
 
 
+def test_whole_tiles_are_loaded_widely_without_conditions() -> None:
+    text = on_device(UNROLLED)
+    loads = text[text.index("double t[16] = {0};") : text.index("int64_t first_A1_2 =")]
+    assert "st_load_wide(A2_crd_row, A2_crd, p_low_3, 16);" in loads
+    assert "st_load_wide(A_vals_row, A_vals, p_low_3, 16);" in loads
+    assert "if (" not in loads
+
+
 def test_nothing_that_a_thread_carries_is_read_back() -> None:
     text = on_device(PATH)
     assert "y_vals_first += added;" in text
