@@ -96,6 +96,7 @@ class Rows:
         if is_lost:
             raise DeviceLostError
         gc.collect()  # memory of the device that nothing refers to any more
+        gc.freeze()  # what is left stays; looking through it after every row would take longer than the row
 
     def _tries(self, key: tuple[str, ...]) -> int:
         """Note that a row is begun, and return how often it was, this time included."""
