@@ -1,4 +1,4 @@
-"""What cases of many rows draw: runs of rows without entries, with few, as many each, many, and all.
+"""What cases of many rows draw: runs of rows without entries, with few, as many each, many, and all, or none but for one full row.
 
 Compilers and libraries take rows in blocks, and treat blocks apart that are empty, or whose rows are long, short or alike
 (``compiler/passes/batches.py``). Matrices of a few rows show nothing of it.
@@ -17,10 +17,10 @@ from .formats import COMPRESSED, DENSE, Coordinates
 SHARE = 0.1
 """Of all cases, those that have many rows."""
 
-FEWEST, MOST = 130, 400
+FEWEST, MOST = 130, 600
 """Rows of such cases: more than two blocks of 64."""
 
-RUNS = ("empty", "empty", "empty", "few", "few", "alike", "uneven", "long", "full")
+RUNS = ("empty", "empty", "empty", "few", "few", "alike", "uneven", "long", "full", "lone")
 
 
 def row_extent(rng: Random, index: str) -> int:
@@ -54,7 +54,9 @@ def row_lengths(rng: Random, rows: int, width: int) -> list[int]:
     found: list[int] = []
     while len(found) < rows:
         kind, same = rng.choice(RUNS), rng.randint(0, width)
-        for _ in range(rng.choice((1, rng.randint(2, 40), rng.randint(64, 128), rng.randint(129, 250)))):
+        run = rng.choice((1, rng.randint(2, 40), rng.randint(64, 128), rng.randint(129, 250)))
+        lone = rng.randrange(run)
+        for row in range(run):
             match kind:
                 case "empty":
                     found.append(0)
@@ -66,6 +68,8 @@ def row_lengths(rng: Random, rows: int, width: int) -> list[int]:
                     found.append(rng.randint(width // 2, width))
                 case "full":
                     found.append(width)
+                case "lone":
+                    found.append(width if row == lone else 0)
                 case _:
                     found.append(rng.choice((0, min(1, width), same, width)) if rng.random() < 0.5 else rng.randint(0, width))
     return found[:rows]

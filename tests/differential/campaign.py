@@ -1,8 +1,10 @@
 """Long runs of random cases: ``python -m tests.differential.campaign --cases 50000 --seed 1`` from the repository root.
 
-``--sanitize`` compiles the kernels with the address and undefined-behaviour sanitizers, in a process that has them loaded.
-``--schedules expressions`` computes each case as directives say that are drawn at random, ``--schedules kernels`` does so for the
-kernels of the papers, on many shapes each. ``--write`` puts command, outcome and what was covered into results/differential.md.
+``--sanitize`` compiles the kernels with the address and undefined-behaviour sanitizers, in a process that has them loaded;
+``--optimise`` as they are compiled for users, so that the C compiler makes its vectors.
+``--schedules expressions`` computes each case as directives say that are drawn at random, ``--schedules tuner`` as the tuner might,
+``--schedules kernels`` draws directives for the kernels of the papers, on many shapes each. ``--write`` puts command, outcome and what
+was covered into results/differential.md.
 """
 
 from __future__ import annotations
@@ -28,22 +30,26 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the campaign; every case has a seed of its own")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--interpret-every", type=int, default=8, help="interpret one case in so many too")
-    parser.add_argument("--schedules", choices=("expressions", "kernels"), help="draw a schedule for every case too")
+    parser.add_argument("--schedules", choices=("expressions", "kernels", "tuner"), help="draw a schedule for every case too")
     parser.add_argument("--sanitize", action="store_true", help="compile with -fsanitize=address,undefined")
+    parser.add_argument("--optimise", action="store_true", help="compile as kernels are outside of tests, for vectors")
     parser.add_argument("--write", action="store_true", help="note the outcome in results/differential.md")
     given = parser.parse_args()
     if given.sanitize and LOADED not in os.environ:
         return _again_with_sanitizers()
     sys.path.insert(0, str(TESTS))
-    from differential import scheduled, scheduled_cases
+    from sparsetune.compiler.native.toolchain import default_flags
+
+    from differential import scheduled, scheduled_cases, tuned_cases
     from differential.batch import PLAIN_FLAGS, SANITIZERS
     from differential.cases import random_case
     from differential.facts import facts, schedule_facts
     from differential.runner import Work, run_cases, run_isolated
 
+    os.environ["MALLOC_PERTURB_"] = "165"  # workers begin with it: memory that nobody wrote holds garbage
     first = given.seed * 1_000_000
     start = time.monotonic()
-    flags = SANITIZERS if given.sanitize else PLAIN_FLAGS
+    flags = SANITIZERS if given.sanitize else (*default_flags(), "-w") if given.optimise else PLAIN_FLAGS
     kinds: dict[str | None, tuple[Work, Callable[[int], object], Callable[[Iterable[int]], list[str]]]] = {
         None: (partial(run_cases, interpreted_every=given.interpret_every), random_case, facts),
         "expressions": (
@@ -52,6 +58,7 @@ def main() -> int:
             partial(schedule_facts, scheduled_cases.drawn_schedule),
         ),
         "kernels": (scheduled.run_random, scheduled.random_scheduled, partial(schedule_facts, scheduled.drawn_schedule)),
+        "tuner": (tuned_cases.run_tuned, tuned_cases.tuned_case, tuned_cases.facts),
     }
     work, describe, told = kinds[given.schedules]
     seeds, chunk = range(first, first + given.cases), 20 if given.schedules else 100

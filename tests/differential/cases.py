@@ -67,6 +67,17 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Manner:
+    """How the operands of a case are drawn: values see ``random_values``; ``divisors`` are to be dense and positive; with many ``rows``."""
+
+    rows: bool
+    divisors: frozenset[str]
+    positive: bool
+    exact: bool
+    special: bool
+
+
+@dataclass(frozen=True)
 class Case:
     """Everything that one comparison needs.
 
@@ -76,6 +87,7 @@ class Case:
         constants: extents handed to the compiler.
         given: extents that only the caller knows.
         index_limit: largest number that is stored with 32 bits while the case runs.
+        manner: how the operands were drawn.
         schedule: text of directives, empty for the default.
         threads: with how many the kernel is run, one after another.
     """
@@ -93,6 +105,7 @@ class Case:
     semiring: tuple[str, str]
     dtype: np.dtype[Any]
     index_limit: int
+    manner: Manner
     schedule: str = ""
     threads: tuple[int, ...] = (1,)
 
@@ -147,7 +160,7 @@ def random_case(seed: int) -> Case:
     manner = _manner(rng, tree, dtype, semiring, rows)
     fill = fill_of(semiring, dtype)
     operands = {
-        name: _operand(rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill, manner)
+        name: random_operand(rng, leaf, extents, form if name == target.tensor else None, dtypes[name], fill, manner)
         for name, leaf in orders.items()
     }
     named = tuple(dict.fromkeys((*target.indices, *(index for leaf in leaves(tree) for index in leaf.indices))))
@@ -155,18 +168,7 @@ def random_case(seed: int) -> Case:
     read = {index for leaf in orders.values() for index in leaf.indices}
     given = {index: extents[index] for index in target.indices if index not in read}
     limit = rng.randint(2, 6) if rng.random() < 0.1 else 2**31 - 1
-    return Case(seed, text, target, tree, accumulates, extents, operands, form, constants, given, semiring, dtype, limit)
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How the operands of a case are drawn: values see ``random_values``; ``divisors`` are to be dense and positive; with many ``rows``."""
-
-    rows: bool
-    divisors: frozenset[str]
-    positive: bool
-    exact: bool
-    special: bool
+    return Case(seed, text, target, tree, accumulates, extents, operands, form, constants, given, semiring, dtype, limit, manner)
 
 
 def _manner(rng: Random, tree: Tree, dtype: np.dtype[Any], semiring: tuple[str, str], rows: bool) -> Manner:
@@ -230,12 +232,18 @@ def _extents(rng: Random, tree: Tree, target: Leaf, large: bool, rows: bool) -> 
         return row_extent(rng, index) if rows else random_extent(rng, count, large=large)
 
     extents = drawn_extents(accesses, draw)
-    most = max(math.prod(extents.values()), *(_size(leaf, extents) for leaf in accesses))
-    return extents if most <= LARGEST else drawn_extents(accesses, lambda _: random_extent(rng, count))
+    return extents if most_components(accesses, extents) <= LARGEST else drawn_extents(accesses, lambda _: random_extent(rng, count))
 
 
 def drawn_extents(accesses: Iterable[Leaf], draw: Callable[[str], int]) -> dict[str, int]:
     """Return an extent for every index; indices that stand in one mode of one tensor in two accesses have the same."""
+    leader = linked(accesses)
+    drawn = {first: draw(first) for first in leader}
+    return {index: drawn[first] for index, first in leader.items()}
+
+
+def linked(accesses: Iterable[Leaf]) -> dict[str, str]:
+    """Return for every index the one that stands for all that must have the same extent."""
     accesses = tuple(accesses)
     leader = {index: index for leaf in accesses for index in leaf.indices}
 
@@ -248,13 +256,12 @@ def drawn_extents(accesses: Iterable[Leaf], draw: Callable[[str], int]) -> dict[
     for leaf in accesses:
         for left, right in zip(first.setdefault(leaf.tensor, leaf).indices, leaf.indices, strict=True):
             leader[find(left)] = find(right)
-    drawn = {index: draw(index) for index in leader}
-    return {index: drawn[find(index)] for index in leader}
+    return {index: find(index) for index in leader}
 
 
-def _size(leaf: Leaf, extents: dict[str, int]) -> int:
-    """Return how many components the tensor of an access has."""
-    return math.prod(extents[index] for index in leaf.indices)
+def most_components(accesses: Iterable[Leaf], extents: dict[str, int]) -> int:
+    """Return how many components the largest tensor has, or how many coordinates all indices together have if these are more."""
+    return max(math.prod(extents.values()), *(math.prod(extents[index] for index in leaf.indices) for leaf in accesses))
 
 
 def _format(rng: Random, order: int, rows: bool) -> Format:
@@ -271,7 +278,7 @@ def _compressed(form: Format) -> Format:
     return Format(("compressed",) * len(form), form.order)
 
 
-def _operand(
+def random_operand(
     rng: Random, leaf: Leaf, extents: dict[str, int], form: Format | None, dtype: np.dtype[Any], fill: Any, manner: Manner
 ) -> Operand:
     """Draw an operand; ``form`` is None where its format is free."""

@@ -13,6 +13,7 @@ from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import stored_entries
 
+from .again import datasets, spoil
 from .cases import Case
 from .formats import one_coordinate_levels, padded_above, storable, stored
 from .interpreted import interpreted
@@ -26,7 +27,7 @@ def compiled(case: Case) -> tuple[Kernel, TypedKernel]:
     """Return the compiled expression of a case, and the kernel for its operands, not built yet."""
     semiring = None if case.semiring == ("+", "*") else case.semiring
     made = compile_kernel(case.text, case.formats, case.constants, case.schedule or None, semiring=semiring)
-    return made, made.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)[0]
+    return made, _kernel(case, made)
 
 
 def bound(case: Case, made: Kernel, threads: int = 1) -> BoundKernel:
@@ -34,23 +35,49 @@ def bound(case: Case, made: Kernel, threads: int = 1) -> BoundKernel:
 
 
 def fault(case: Case, made: Kernel, interpreted_every: int = INTERPRETED_EVERY) -> str | None:
-    """Run a case whose kernel has been built; return what is wrong with the result, or None."""
+    """Run a case whose kernel has been built, then on other data; return what is wrong with a result, or None."""
+    built = _kernel(case, made)
+    for data in datasets(case):
+        if data is not case and _kernel(data, made) is not built:
+            continue  # other widths of indices, another kernel
+        found = _fault(data, made, interpreted_every)
+        if found is not None:
+            return found if data is case else f"on other data, {data.extents}: {found}"
+    return None
+
+
+def _kernel(case: Case, made: Kernel) -> TypedKernel:
+    """Return the kernel for the operands of a case."""
+    return made.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)[0]
+
+
+def _fault(case: Case, made: Kernel, interpreted_every: int) -> str | None:
+    """Return what is wrong with the results of some data, or None."""
     before = {name: _arrays(operand.given) for name, operand in case.operands.items()}
     wanted = expected(case)
     impossible = unstorable(case, wanted)
     try:
-        results = [bound(case, made, threads).once() for threads in case.threads]
+        found = next((wrong for threads in case.threads if (wrong := _run(case, wanted, bound(case, made, threads)))), None)
     except FormatError:
         return None if impossible else "refused, although the format holds the result"
     if impossible:
         return "not refused, although the format cannot hold the result"
     if any(_changed(before[name], _arrays(operand.given)) for name, operand in case.operands.items()):
         return "an operand was changed"
-    found = next((wrong for result in results if (wrong := judge(case, wanted, result))), None)
     if found is None and case.seed % interpreted_every == 0:
         found = judge(case, wanted, interpreted(bound(case, made), "ignore_races" in case.schedule)[0])
         return None if found is None else f"interpreted: {found}"
     return found
+
+
+def _run(case: Case, wanted: Expected, kernel: BoundKernel) -> str | None:
+    """Run a kernel, and again into what it returned; return what is wrong with a result, or None."""
+    for when in ("", "called again: "):
+        spoil(kernel)
+        found = judge(case, wanted, kernel.once())
+        if found is not None:
+            return when + found
+    return None
 
 
 def unstorable(case: Case, wanted: Expected) -> bool:

@@ -78,14 +78,14 @@ def random_gpu(seed: int) -> Scheduled:
 
 
 def compiled(case: Scheduled, target: str = TARGET) -> Kernel:
-    return compile_kernel(case.expression, dict(case.formats), dict(case.extents), case.schedule, target=target)
+    return compile_kernel(case.expression, dict(case.formats), dict(case.extents), case.schedule, case.dtype, target)
 
 
 def fault(case: Scheduled, made: Kernel, patterns: Sequence[tuple[int, str]]) -> str | None:
     """Run a case on some shapes and patterns; return what is wrong with the first wrong result, or None."""
     for number, pattern in patterns:
         shape = {**SHAPES[number], **dict(case.extents)}
-        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng(number))
+        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng(number), case.dtype)
         wrong = _difference(case, made.bind_operands(arrays)(), reference(case.expression, arrays, shape))
         if wrong:
             return f"{wrong}, shape {shape}, {pattern}"

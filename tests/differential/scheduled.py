@@ -6,9 +6,8 @@ import math
 import signal
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
@@ -18,16 +17,13 @@ from numpy.typing import NDArray
 from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import Concretized, concretize
-from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.notation.nodes import Access, Add, Expr, Literal, Neg, accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
-from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.space.candidates import Candidate, candidates
-from sparsetune.compiler.space.library import LIBRARY
 from sparsetune.compiler.storage.tensor import Tensor
 
+from .again import spoil
 from .blocks import row_lengths
 from .drawer import Drawer, Drawn, drawn
 from .interpreted import interpreted
@@ -73,12 +69,16 @@ SHAPES: tuple[Mapping[str, int], ...] = (
     {"i": 4, "j": 3, "k": 0, "l": 0, "m": 3, "r": 0, "n": 2},
     {"i": 17, "j": 6, "k": 6, "l": 2, "m": 4, "r": 4, "n": 2},
 )
-MANY_ROWS: Mapping[str, int] = {"i": 210, "j": 37, "k": 4, "l": 3, "m": 2, "r": 3, "n": 2}
+MANY_ROWS: tuple[Mapping[str, int], ...] = (
+    {"i": 210, "j": 37, "k": 4, "l": 3, "m": 2, "r": 3, "n": 2},
+    {"i": 517, "j": 130, "k": 9, "l": 3, "m": 2, "r": 3, "n": 2},
+)
 CONSTANTS = (4, 6, 8)
+DTYPES = ("float64", "float64", "float64", "float32", "int32", "int64")
 PATTERNS = ("scattered", "rows", "one", "full", "none")
 RUNS: tuple[tuple[Mapping[str, int], str], ...] = (
     *((shape, pattern) for number, shape in enumerate(SHAPES) for pattern in (PATTERNS if number < 2 else PATTERNS[:1])),
-    *((MANY_ROWS, "blocks") for _ in range(2)),
+    *((shape, "blocks") for shape in MANY_ROWS),
 )
 """Shapes and patterns that a case is run on."""
 THREADS = (1, 3)
@@ -92,6 +92,7 @@ class Scheduled:
         seed: names the case among those of its kind.
         formats: of operands and result that are not dense.
         extents: handed to the compiler as constants.
+        dtype: of all values.
     """
 
     seed: int
@@ -99,10 +100,11 @@ class Scheduled:
     formats: tuple[tuple[str, str], ...]
     schedule: str
     extents: tuple[tuple[str, int], ...] = ()
+    dtype: str = "float64"
 
     def __str__(self) -> str:
         kinds = " ".join(f"{name}={form}" for name, form in self.formats)
-        return f"{self.seed}: {self.expression} | {kinds} | {self.schedule} | {dict(self.extents)}"
+        return f"{self.seed}: {self.expression} | {kinds} | {self.schedule} | {dict(self.extents)} | {self.dtype}"
 
     @property
     def threads(self) -> tuple[int, ...]:
@@ -114,7 +116,7 @@ class Scheduled:
         return {name for name, _ in self.formats}
 
     def compiled(self) -> Kernel:
-        return compile_kernel(self.expression, dict(self.formats), dict(self.extents), self.schedule)
+        return compile_kernel(self.expression, dict(self.formats), dict(self.extents), self.schedule, self.dtype)
 
 
 def kinds_of(text: str) -> tuple[tuple[str, str], ...]:
@@ -122,13 +124,13 @@ def kinds_of(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def operands(
-    expression: str, sparse: set[str], shape: Mapping[str, int], pattern: str, rng: np.random.Generator
+    expression: str, sparse: set[str], shape: Mapping[str, int], pattern: str, rng: np.random.Generator, dtype: str = "float64"
 ) -> dict[str, NDArray[Any]]:
     """Return whole numbers, so that every order of adding gives the same; sparse tensors follow the pattern."""
     found = {}
     for access in accesses(parse(expression).value):
         extents = tuple(shape[name] for name in access.indices)
-        values = rng.integers(1, 5, extents).astype(float)
+        values = rng.integers(1, 5, extents).astype(dtype)
         found[access.tensor] = values * _mask(extents, pattern, rng) if access.tensor in sparse else values
     return found
 
@@ -187,11 +189,12 @@ def fault(case: Scheduled, made: Kernel, threads: Sequence[int] = (), times: int
     """Run a case on all shapes and patterns; return what is wrong with the first wrong result, or None."""
     for number, (shape, pattern) in enumerate(RUNS):
         shape = {**shape, **dict(case.extents)}
-        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng((case.seed, number)))
+        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng((case.seed, number)), case.dtype)
         expected = reference(case.expression, arrays, shape)
         for count in threads or case.threads:
             bound = made.bind_operands(arrays, count)
             for _ in range(times):
+                spoil(bound)
                 found = bound.once() if times == 1 else bound()
                 wrong = _difference(case, found, expected)
                 if wrong:
@@ -239,7 +242,8 @@ def random_draw(
     extents = {name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}
     drawer = kind(rng, parse(expression).target.tensor, extents, found.formats)
     made = drawn(drawer, found.program, keeps)
-    return Scheduled(seed, expression, formats, made.schedule, tuple(extents.items())), made
+    dtype = Random(f"dtype {seed}").choice(DTYPES)
+    return Scheduled(seed, expression, formats, made.schedule, tuple(extents.items()), dtype), made
 
 
 PATHS: tuple[tuple[str, str, str], ...] = (
@@ -274,71 +278,6 @@ def run_paths(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([random_path(seed) for seed in seeds], flags, check)
 
 
-KNOWN: tuple[tuple[str, str, tuple[tuple[str, int], ...]], ...] = (
-    ("y(i) = A(i,j) * x(j)", "A=csr", ()), ("y(i) = A(i,j) * x(j)", "A=csc", ()),
-    ("y(i) = A(i,j) * x(j)", "A=csc x=compressed", ()),
-    ("Y(i,k) = A(i,j) * X(j,k)", "A=csr", (("k", 32),)), ("Y(i,k) = A(i,j) * X(j,k)", "A=csr", ()),
-    ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", "B=csr Z=csr", (("k", 16),)),
-    ("T(i,j) = B(i,j,k) * c(k)", "B=csf T=dcsr", ()), ("T(i,j,l) = B(i,j,k) * C(k,l)", "B=csf", (("l", 8),)),
-    ("M(i,r) = B(i,j,k) * C(j,r) * D(k,r)", "B=csf", (("r", 8),)), ("M(j,r) = B(i,j,k) * C(i,r) * D(k,r)", "B=csf", (("r", 8),)),
-    ("R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", "B=csf", (("l", 4), ("m", 4))),
-    ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr C=csr", ()), ("C(i,j) = A(i,k) * B(k,j)", "", ()),
-    ("Z(i,j) = B(i,j) + C(i,j)", "B=csr C=csr Z=csr", ()),
-)  # fmt: skip
-
-
-@cache
-def _templates(kernel: int) -> tuple[Candidate, ...]:
-    expression, text, extents = KNOWN[kernel]
-    assignment = parse(expression)
-    return candidates(assignment, formats_of(assignment, dict(kinds_of(text))), dict(extents), threads=2)
-
-
-def candidate_schedules(drawn: int = 1, parallel: bool = False) -> Iterator[Scheduled]:
-    """Yield every candidate of the known kernels with its usual parameters and with drawn ones, then the library.
-
-    Args:
-        drawn: how many draws of parameters for a candidate, beside the usual ones.
-        parallel: only schedules that run threads.
-    """
-    seed = 0
-    for kernel, (expression, text, extents) in enumerate(KNOWN):
-        found = default_program(expression, kinds_of(text))
-        for item in _templates(kernel):
-            rng = Random(seed)
-            picks = [{}, *({hole.name: rng.choice(hole.choices) for hole in item.template.holes} for _ in range(drawn))]
-            for pick in picks:
-                schedule = str(item.template.fill(pick))
-                if (not parallel or "cpu_thread" in schedule) and _applies(found, schedule, extents):
-                    yield Scheduled(seed, expression, kinds_of(text), schedule, extents)
-                    seed += 1
-    for named in LIBRARY:
-        if named.target == "cpu" and (not parallel or "cpu_thread" in named.text):
-            yield Scheduled(seed, named.expression, named.formats, named.text, named.extents)
-            seed += 1
-
-
-def _applies(found: Concretized, schedule: str, extents: tuple[tuple[str, int], ...]) -> bool:
-    try:
-        apply_schedule(found.program, schedule, found.formats, dict(extents))
-    except ScheduleError:
-        return False
-    return True
-
-
-@cache
-def chosen_candidates(drawn: int, parallel: bool) -> tuple[Scheduled, ...]:
-    return tuple(candidate_schedules(drawn, parallel))
-
-
-def some_candidate(seed: int) -> Scheduled:
-    return chosen_candidates(1, False)[seed]
-
-
-def parallel_candidate(seed: int) -> Scheduled:
-    return chosen_candidates(0, True)[seed]
-
-
 def run_random(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
     return run([random_scheduled(seed) for seed in seeds], flags)
 
@@ -348,29 +287,11 @@ def run_interpreted(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]
     return run([random_scheduled(seed) for seed in seeds], flags, interpreted_fault)
 
 
-def run_meeting(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
-    """Run parallel candidates in the interpreter, which sees every pair of iterations that meet, whatever the threads do."""
-    return run([parallel_candidate(seed) for seed in seeds], flags, interpreted_fault)
-
-
-def run_candidates(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
-    return run([some_candidate(seed) for seed in seeds], flags)
-
-
-def run_stress(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]:
-    """Run parallel candidates many times with more threads than cores; whole numbers show a single lost update."""
-    return run([parallel_candidate(seed) for seed in seeds], flags, stress_fault, 25)
-
-
-def stress_fault(case: Scheduled, made: Kernel) -> str | None:
-    return fault(case, made, (8,), 25)
-
-
 def interpreted_fault(case: Scheduled, made: Kernel) -> str | None:
     """Return what is wrong with the result of the interpreter, or None."""
     for number, shape in ((0, SHAPES[0]), *enumerate(SHAPES[2:6], 2)):
         shape = {**shape, **dict(case.extents)}
-        arrays = operands(case.expression, case.sparse, shape, "scattered", np.random.default_rng(number))
+        arrays = operands(case.expression, case.sparse, shape, "scattered", np.random.default_rng(number), case.dtype)
         found, _ = interpreted(made.bind_operands(arrays, 1), "ignore_races" in case.schedule)
         wrong = _difference(case, found, reference(case.expression, arrays, shape))
         if wrong:

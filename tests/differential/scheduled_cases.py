@@ -25,8 +25,13 @@ def _drawn(seed: int) -> tuple[Case, Drawn]:
     semiring = None if case.semiring == ("+", "*") else case.semiring
     found = compile_kernel(case.text, case.formats, case.constants, semiring=semiring).concretized
     drawer = Drawer(rng, case.target.tensor, case.constants, found.formats)
-    plain = all(np.isfinite(operand.values).all() for operand in case.operands.values()) and not any(denominators(case.tree))
+    plain = is_plain(case)
     return case, drawn(drawer, found.program, lambda text: keeps_pattern(case, plain, text))
+
+
+def is_plain(case: Case) -> bool:
+    """Whether zeros that are stored where nothing was give no NaN."""
+    return all(np.isfinite(operand.values).all() for operand in case.operands.values()) and not any(denominators(case.tree))
 
 
 def keeps_pattern(case: Case, plain: bool, directive: str) -> bool:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sparsetune.compiler.pipeline import compile_kernel
 
+from differential.again import datasets, spoil
 from differential.blocks import FEWEST
 from differential.cases import Operand, random_case
 from differential.expressions import ROW
@@ -58,6 +60,23 @@ def test_some_cases_have_blocks_of_rows_of_every_manner() -> None:
     assert sum(any((blocks == 0).any() and blocks.any() for blocks in case) for case in found) > 30
     assert sum(any((blocks > 24).any() for blocks in case) for case in found) > 15
     assert sum(len({tuple(blocks == 0) for blocks in case}) > 1 for case in found) > 15
+
+
+def test_kernels_run_again_on_other_data_of_the_same_formats() -> None:
+    pairs = [tuple(datasets(case)) for case in map(random_case, range(150))]
+    assert all(first.formats == second.formats and first.dtype == second.dtype for first, second in pairs)
+    assert all(second.extents[index] == extent for first, second in pairs for index, extent in first.constants.items())
+    assert sum(first.extents != second.extents for first, second in pairs) > 75
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "bool"])
+def test_results_hold_garbage_before_kernels_run(dtype: str) -> None:
+    """Elements that a kernel does not write are zeros in fresh memory, and look right."""
+    kernel = compile_kernel("y(i) = A(i,j) * x(j)", {"A": "csr"}).bind(A=np.zeros((4, 3), dtype), x=np.zeros(3, dtype))
+    kernel._kernel_run = lambda: 0
+    spoil(kernel)
+    assert kernel().all()
 
 
 def _has_rows(operand: Operand) -> bool:

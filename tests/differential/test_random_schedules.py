@@ -12,7 +12,7 @@ from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.schedule import Schedule
 
-from differential import scheduled, scheduled_cases
+from differential import scheduled, scheduled_cases, tuned_cases, tuner_candidates
 from differential.batch import SANITIZERS
 from differential.runner import run_isolated
 
@@ -29,6 +29,15 @@ def test_random_legal_schedules_lower_and_are_right() -> None:
 def test_random_schedules_of_random_expressions_are_right() -> None:
     found = run_isolated(range(CASES), chunk=20, work=scheduled_cases.run_scheduled, describe=scheduled_cases.scheduled_case)
     assert not found, "\n".join(map(str, found))
+
+
+def test_schedules_of_the_tuner_are_right() -> None:
+    cases = range(CASES // 2)
+    found = run_isolated(cases, chunk=20, work=tuned_cases.run_tuned, describe=tuned_cases.tuned_case)
+    assert not found, "\n".join(map(str, found))
+    schedules = [tuned_cases.tuned_case(seed).schedule for seed in cases]
+    assert sum(map(bool, schedules)) > len(cases) // 3
+    assert sum("cpu_thread" in schedule for schedule in schedules) > len(cases) // 10
 
 
 def test_random_legal_schedules_are_right_when_interpreted() -> None:
@@ -75,15 +84,15 @@ def shape_of(statement: Stmt) -> str:
 
 @pytest.mark.parametrize("part", [0])
 def test_candidates_and_the_library_are_right(part: int) -> None:
-    seeds = range(len(scheduled.chosen_candidates(1, False)))[part::8]
-    found = run_isolated(seeds, chunk=30, work=scheduled.run_candidates, describe=scheduled.some_candidate)
+    seeds = range(len(tuner_candidates.chosen_candidates(1, False)))[part::8]
+    found = run_isolated(seeds, chunk=30, work=tuner_candidates.run_candidates, describe=tuner_candidates.some_candidate)
     assert not found, "\n".join(map(str, found))
 
 
 @pytest.mark.nightly
 def test_all_candidates_are_right() -> None:
-    seeds = range(len(scheduled.chosen_candidates(1, False)))
-    found = run_isolated(seeds, chunk=40, work=scheduled.run_candidates, describe=scheduled.some_candidate)
+    seeds = range(len(tuner_candidates.chosen_candidates(1, False)))
+    found = run_isolated(seeds, chunk=40, work=tuner_candidates.run_candidates, describe=tuner_candidates.some_candidate)
     assert not found, "\n".join(map(str, found))
 
 
@@ -96,6 +105,12 @@ def test_a_campaign_of_random_schedules() -> None:
 @pytest.mark.nightly
 def test_a_campaign_of_random_schedules_of_random_expressions() -> None:
     found = run_isolated(range(1000, 4000), chunk=20, work=scheduled_cases.run_scheduled, describe=scheduled_cases.scheduled_case)
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.nightly
+def test_a_campaign_of_schedules_of_the_tuner() -> None:
+    found = run_isolated(range(1000, 3000), chunk=20, work=tuned_cases.run_tuned, describe=tuned_cases.tuned_case)
     assert not found, "\n".join(map(str, found))
 
 
@@ -113,14 +128,14 @@ def test_a_campaign_of_random_schedules_that_are_interpreted() -> None:
 
 @pytest.mark.nightly
 def test_iterations_of_parallel_candidates_do_not_meet() -> None:
-    seeds = range(len(scheduled.chosen_candidates(0, True)))
-    found = run_isolated(seeds, chunk=20, work=scheduled.run_meeting, describe=scheduled.parallel_candidate)
+    seeds = range(len(tuner_candidates.chosen_candidates(0, True)))
+    found = run_isolated(seeds, chunk=20, work=tuner_candidates.run_meeting, describe=tuner_candidates.parallel_candidate)
     assert not found, "\n".join(map(str, found))
 
 
 @pytest.mark.nightly
 def test_parallel_candidates_lose_no_update() -> None:
     """With more threads than cores, many times; whole numbers show a single lost update."""
-    seeds = range(len(scheduled.chosen_candidates(0, True)))
-    found = run_isolated(seeds, chunk=40, work=scheduled.run_stress, describe=scheduled.parallel_candidate)
+    seeds = range(len(tuner_candidates.chosen_candidates(0, True)))
+    found = run_isolated(seeds, chunk=40, work=tuner_candidates.run_stress, describe=tuner_candidates.parallel_candidate)
     assert not found, "\n".join(map(str, found))

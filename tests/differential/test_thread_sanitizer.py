@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from differential import scheduled
-from differential.scheduled import Scheduled, kinds_of, operands
+from differential import tuner_candidates
+from differential.scheduled import Scheduled, kinds_of, operands, random_scheduled
 from differential.thread_sanitizer import is_there, report
 
 pytestmark = [
@@ -43,14 +43,14 @@ def test_the_sanitizer_tells_racy_kernels_from_others(formats: str, schedule: st
 
 @pytest.mark.parametrize("part", range(8))
 def test_parallel_candidates_have_no_race(part: int, tmp_path: Path) -> None:
-    seeds = range(len(scheduled.chosen_candidates(0, True)))[part::64]
-    found = [(case, text) for case in map(scheduled.parallel_candidate, seeds) if (text := said(case, tmp_path))]
+    seeds = range(len(tuner_candidates.chosen_candidates(0, True)))[part::64]
+    found = [(case, text) for case in map(tuner_candidates.parallel_candidate, seeds) if (text := said(case, tmp_path))]
     assert not found
 
 
 @pytest.mark.parametrize("part", range(8))
 def test_random_parallel_schedules_have_no_race(part: int, tmp_path: Path) -> None:
-    drawn = (scheduled.random_scheduled(seed) for seed in range(part, 400, 8))
+    drawn = (random_scheduled(seed) for seed in range(part, 400, 8))
     parallel = [case for case in drawn if "cpu_thread" in case.schedule and "ignore_races" not in case.schedule]
     found = [(case, text) for case in parallel if (text := said(case, tmp_path))]
     assert not found
