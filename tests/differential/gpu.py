@@ -38,7 +38,7 @@ from . import compare
 from .cases import Case, random_case
 from .drawer import Drawer, chains
 from .runner import Failure, SomeCase, last_lines
-from .scheduled import SHAPES, Scheduled, _difference, kinds_of, operands, random_draw, reference
+from .scheduled import MANY_ROWS, SHAPES, Scheduled, _difference, kinds_of, operands, random_draw, reference
 
 TARGET = "cuda" if find_program("nvidia-smi") else "cuda-executor"
 """What runs the kernels of tests: the GPU of this machine, or the executor where it has none."""
@@ -47,6 +47,8 @@ NEVER = "on a GPU"
 
 
 UNITS = ("gpu_block", "gpu_warp", "gpu_thread")
+LANES = (2, 4, 8, 16, 32)
+"""What a warp may have: parts of 32."""
 
 
 class GpuDrawer(Drawer):
@@ -62,7 +64,8 @@ class GpuDrawer(Drawer):
         unit = self.rng.choice(UNITS[min(last + 1, 2) :])
         inside = [inner.index for node in tagged for inner in walk(node.body) if isinstance(inner, Forall)]
         loop = self.rng.choice(inside) if inside else self.rng.choice([chain[0] for chain in chains(program)])
-        return f"parallelize({loop}, {unit}, {self._race(program, loop)})"
+        parts = f", lanes, {self.rng.choice(LANES)}" if unit == "gpu_warp" and self.rng.random() < 0.5 else ""
+        return f"parallelize({loop}, {unit}, {self._race(program, loop)}{parts})"
 
     def _vector(self, program: Program) -> str:
         return f"parallelize({self._loop(program)}, gpu_thread, {self._race(program, loops(program.statement)[0])})"
@@ -84,7 +87,7 @@ def compiled(case: Scheduled, target: str = TARGET) -> Kernel:
 def fault(case: Scheduled, made: Kernel, patterns: Sequence[tuple[int, str]]) -> str | None:
     """Run a case on some shapes and patterns; return what is wrong with the first wrong result, or None."""
     for number, pattern in patterns:
-        shape = {**SHAPES[number], **dict(case.extents)}
+        shape = {**SIZES[number], **dict(case.extents)}
         arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng(number), case.dtype)
         wrong = _difference(case, made.bind_operands(arrays)(), reference(case.expression, arrays, shape))
         if wrong:
@@ -178,7 +181,8 @@ def run_carried(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure
     return _run([carried_gpu(seed) for seed in seeds], made, lambda case, found: fault(case, found, MANY))
 
 
-FEW = ((0, "scattered"), (0, "rows"), (3, "scattered"), (6, "full"))
+SIZES = (*SHAPES, *MANY_ROWS)
+FEW = ((0, "scattered"), (0, "rows"), (3, "scattered"), (6, "full"), (len(SHAPES), "blocks"))
 MANY = tuple((number, pattern) for number in range(len(SHAPES)) for pattern in ("scattered", "rows", "one", "full", "none"))
 
 
