@@ -34,6 +34,10 @@ ST_DEVICE void st_barrier_of_block() { __syncthreads(); }
 template <int L> ST_DEVICE unsigned st_lanes_of_warp() {
   return L == ST_LANES ? ST_ALL_LANES : ((1u << L % ST_LANES) - 1) << (threadIdx.x % ST_LANES / L * L);
 }
+/* How many lanes of a warp something holds for. */
+template <int L = ST_LANES> ST_DEVICE int st_count_of_lanes(bool holds) {
+  return __popc(__ballot_sync(st_lanes_of_warp<L>(), holds) & st_lanes_of_warp<L>());
+}
 template <int L = ST_LANES> ST_DEVICE void st_barrier_of_warp() { __syncwarp(st_lanes_of_warp<L>()); }
 template <int L = ST_LANES, class T> ST_DEVICE T st_shuffle(T value, int lanes_apart) {
   return __shfl_xor_sync(st_lanes_of_warp<L>(), value, lanes_apart);

@@ -19,7 +19,7 @@ template <int L, class F> ST_DEVICE int64_t st_first_of_lanes(int64_t low, int64
   while (low < high) {
     const int64_t part = (high - low + L - 1) / L, last = low + part * (st_lane<L>() + 1) - 1;
     const bool right = last < high && before(last);
-    low += part * st_of_lanes<st_op_add, L>((int32_t)right);
+    low += part * st_count_of_lanes<L>(right);
     high = low + part - 1 < high ? low + part - 1 : high;
   }
   return low;

@@ -131,6 +131,12 @@ template <int L = 32, class T> ST_WAITS T st_shuffle(T value, int apart) {
   return got;
 }
 
+template <int L = 32> ST_DEVICE int st_count_of_lanes(bool holds) {
+  int count = holds;
+  for (int apart = L / 2; apart > 0; apart /= 2) count += st_shuffle<L>(count, apart);
+  return count;
+}
+
 template <class... P> using st_entry = void (*)(P...);
 
 /* Memory of the device is memory of the processor. */

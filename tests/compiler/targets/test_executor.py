@@ -47,6 +47,7 @@ RIGHT = {
         "y[st_thread_of_block()] = 0; if (st_warp_of_block<4>() % 3 == 0) y[st_thread_of_block()] ="
         " st_add_of_threads_of_warp<4>((double)a[st_thread_of_block()]);", [6] * 4,
     ),
+    "counts of lanes": ("y[st_thread_of_block()] = st_count_of_lanes<8>(a[st_thread_of_block()] > 2);", [5] * 4),
     "largest of the warps of 2 lanes": ("y[st_thread_of_block()] = st_max_of_warps_of_block<2>((double)st_warp_of_block<2>());", [31] * 4),
     "inside a warp of 2 lanes": (f"ST_WARPS_OF(2); {SHARED} t[me] = a[me]; st_barrier_of_warp<2>(); y[me] = t[me ^ 1];", [1, 0, 3, 2]),
     "sums of the block": ("y[st_thread_of_block()] = st_add_of_threads_of_block((double)a[st_thread_of_block()]);", [2016] * 4),
