@@ -23,6 +23,8 @@ BLOCK = Hole("block_entries", (1024, 512, 2048, 256))  # that a block works on
 THREAD = Hole("thread_entries", (8, 4, 2, 16))  # and of these each thread
 FEW = Hole("few_entries", (32, 64, 16, 8))  # that a block works on where its threads take a loop inside
 WARPS = Hole("warp_entries", (8, 4, 16))  # one for each warp
+SHARE = Hole("share_entries", (128, 64, 32, 256))  # that each warp of a block works on, one after the other
+TOGETHER = Hole("loads_ahead", (4, 2, 8, 1))  # entries of these whose loads do not wait for one another
 LANES = Hole("lanes", (32, 16, 8, 4, 2))  # that work on a row together
 AHEAD = Hole("ahead", (1, 4, 2))  # entries that a thread loads before it adds the first
 RACE = Hole("race", ("atomics", "temporary"))
@@ -103,7 +105,7 @@ def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:
 def _shares(
     program: Program, graph: Provenance, position: str, inside: tuple[str, ...], names: tuple[str, ...], apart: bool
 ) -> Iterator[tuple[tuple[Part, ...], str]]:
-    """Yield splits of positions: so many to each thread; with a loop inside for the threads, so many to a block, or one to each warp."""
+    """Yield splits of positions: so many to each thread; with a loop inside for the threads, so many to each block or warp, or one."""
     block, rest, thread, entry, warp = names
     blocks = d.Parallelize(block, "gpu_block", "no_races")
     cut = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, thread, entry, 8), factor=THREAD)
@@ -113,8 +115,12 @@ def _shares(
         yield (*cut, blocks, d.Parallelize(thread, "gpu_thread", "atomics")), ", atomics"
         carried = (d.Parallelize(loop, unit, "temporary") for loop, unit in ((block, "gpu_block"), (thread, "gpu_thread")))
         yield (*cut, *carried), ", carried in order"
+    warps = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, warp, entry, 128), factor=SHARE)
+    ahead = opened(d.Unroll(entry, 4), factor=TOGETHER)
     for loop in inside:
         if covers(_written(program), loop, graph):
+            threads = d.Parallelize(warp, "gpu_warp", "no_races"), d.Parallelize(loop, "gpu_thread", "no_races" if apart else "atomics")
+            yield (*warps, d.Reorder((block, warp, loop, entry)), blocks, *threads, ahead), f" to warps, {loop} to threads, several ahead"
             few = opened(d.Split(position, block, entry, 32), factor=FEW), d.Reorder((block, loop, entry))
             if apart:
                 yield (*few, blocks, d.Parallelize(loop, "gpu_thread", "no_races")), f", {loop} to threads"
@@ -123,8 +129,11 @@ def _shares(
                 carried = d.Parallelize(block, "gpu_block", "temporary"), d.Parallelize(loop, "gpu_thread", "no_races")
                 yield (*few, *carried), f", {loop} to threads, carried in order"
         elif apart:
-            warps = opened(d.Split(position, block, warp, 8), factor=WARPS), blocks, d.Parallelize(warp, "gpu_warp", "no_races")
-            yield (*warps, d.Parallelize(loop, "gpu_thread", "parallel_reduction")), f" to warps, {loop} to threads"
+            sums = d.Parallelize(loop, "gpu_thread", "parallel_reduction")
+            each = opened(d.Split(position, block, warp, 8), factor=WARPS), blocks, d.Parallelize(warp, "gpu_warp", "no_races")
+            yield (*each, sums), f" to warps, {loop} to threads"
+            lanes = opened(d.Parallelize(warp, "gpu_warp", "no_races", d.LANES, 32), chunk=LANES)
+            yield (*warps, blocks, lanes, sums, ahead), f" to warps, {loop} to threads, several ahead"
 
 
 def _written(program: Program) -> tuple[str, ...]:

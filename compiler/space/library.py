@@ -118,6 +118,27 @@ LIBRARY: tuple[NamedSchedule, ...] = (
         f"{_PAPER}, section 7.2", (("k", 128),), "cuda",
     ),
     NamedSchedule(
+        "shares of warps, rows loaded ahead", *_SPMM,
+        "collapse(i, j, f); pos(f, p, A(i,j)); split(p, block, p1, 1024); split(p1, warp, nz, 128); reorder(block, warp, k, nz);"
+        " unroll(nz, 4); parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races);"
+        " parallelize(k, gpu_thread, atomics)",
+        _OURS, (("k", 32),), "cuda",
+    ),
+    NamedSchedule(
+        "shares of warps, rows loaded ahead", *_SPMM,
+        "collapse(i, j, f); pos(f, p, A(i,j)); split(p, block, p1, 512); split(p1, warp, nz, 64); split(k, lane, k1, 4);"
+        " reorder(block, warp, lane, nz, k1); unroll(nz, 4); parallelize(block, gpu_block, no_races);"
+        " parallelize(warp, gpu_warp, no_races); parallelize(lane, gpu_thread, atomics)",
+        _OURS, (("k", 128),), "cuda",
+    ),
+    NamedSchedule(
+        "shares of eight lanes, rows loaded ahead", *_SDDMM_ROWS,
+        "collapse(i, j, f); pos(f, p, B(i,j)); split(p, block, p1, 1024); split(p1, warp, nz, 32); split(k, lane, k1, 4); unroll(nz, 2);"
+        " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races, lanes, 8);"
+        " parallelize(lane, gpu_thread, parallel_reduction)",
+        _OURS, (("k", 32),), "cuda",
+    ),
+    NamedSchedule(
         "position split, parallel reduction", *_SDDMM,
         "split(i, i0, i1, 16); pos(k, p, B(i,k)); split(p, p0, p1, 8); reorder(i0, i1, p0, j, p1);"
         " parallelize(i0, cpu_thread, no_races); parallelize(p1, cpu_vector, parallel_reduction)",

@@ -154,13 +154,13 @@ _SPMM_32 = (
        " parallelize(k, gpu_thread, no_races)") for ahead in (4, 8)),
     ("four columns of a row to a thread, wide loads, 2 at a time", f"{_FOURS} collapse(i, t, f); unroll([0], j, 2);"
      " parallelize(f, gpu_thread, no_races)"),
-    *(_shares_of_warps(block, warp, ahead, 1) for block, warp, ahead in ((512, 64, 4), (1024, 128, 4), (1024, 128, 8), (2048, 256, 4))),
+    *(_shares_of_warps(block, warp, ahead, 1) for block, warp, ahead in ((256, 32, 4), (512, 64, 4), (1024, 128, 8), (2048, 256, 4))),
     *(_shares_of_warps(block, warp, ahead, 2) for block, warp, ahead in ((1024, 64, 4), (2048, 128, 4))),
 )  # fmt: skip
 _SPMM_128 = (
     *_SPMM,
     *((f"row to a warp, wide loads, {ahead} at a time", f"{_FOURS} unroll([0], j, {ahead}); {_A_WARP_EACH}") for ahead in (2, 4)),
-    *(_shares_of_warps(block, warp, ahead, 4) for block, warp, ahead in ((256, 32, 2), (512, 64, 2), (512, 64, 4), (1024, 128, 4))),
+    *(_shares_of_warps(block, warp, ahead, 4) for block, warp, ahead in ((256, 32, 2), (512, 64, 2), (1024, 128, 4))),
 )  # fmt: skip
 _SPMSPV = (
     ("column to a warp", "parallelize(j, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),
@@ -188,7 +188,7 @@ _SDDMM = (
     *((f"{block} nonzeros to a block, {warp} to 8 lanes, wide loads, {ahead} at a time",
        f"collapse(i, j, f); pos(f, p, B); split(p, b, q, {block}); split(q, w, n, {warp}); split(k, t, k1, 4); unroll(n, {ahead});"
        f" parallelize(b, gpu_block, no_races); parallelize(w, {_EIGHT}); {_DOTS_OF_EIGHT}")
-      for block, warp, ahead in ((512, 16, 2), (1024, 32, 2), (1024, 32, 4), (2048, 64, 4))),
+      for block, warp, ahead in ((512, 16, 2), (1024, 32, 4), (2048, 64, 4))),
     ("256 nonzeros to a block, one to 8 lanes, wide loads", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 256); split(k, t, k1, 4);"
      f" parallelize(b, gpu_block, no_races); parallelize(w, {_EIGHT}); {_DOTS_OF_EIGHT}"),
 )  # fmt: skip

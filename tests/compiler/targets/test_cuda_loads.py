@@ -12,13 +12,17 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from differential import gpu
+from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.errors import BuildError
 from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.space.candidates import candidates
 from sparsetune.tuner.reports.gpu_cases import KERNELS
 
 pytestmark = pytest.mark.cc
 SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+SDDMM = "Z(i,j) = B(i,j) * C(i,k) * D(j,k)"
 ROWS = "reorder(i, k, j); unroll(j, 4); parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, no_races)"
 TILES = (
     "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); unroll([0], j, 3);"
@@ -58,6 +62,25 @@ def test_what_a_tile_of_a_row_adds_is_gathered_before_it_is_added_atomically() -
     text = on_device(SHARES)
     assert len(re.findall(r"st_atomic_add", text)) == 1
     assert text.index("Y_vals_sums[k_1] += ") < text.index("st_atomic_add")
+
+
+@pytest.mark.parametrize(
+    ("expression", "formats", "lanes", "race"),
+    [(SPMM, {"A": "csr"}, "", "atomics"), (SDDMM, {"B": "csr", "Z": "csr"}, ", lanes, 8", "parallel_reduction")],
+)
+def test_the_tuner_lists_shares_of_warps_that_load_ahead(
+    expression: str, formats: dict[str, str], lanes: str, race: str
+) -> None:
+    assignment = parse(expression)
+    values = {"block_entries": 512, "share_entries": 32, "loads_ahead": 2, "lanes": 8}
+    listed = candidates(assignment, formats_of(assignment, formats), target="cuda")
+    texts = [str(candidate.template.fill(values)) for candidate in listed if "loads_ahead" in candidate.template.usual]
+    reorder = "reorder(b, w, k, n); " if race == "atomics" else ""
+    assert any(
+        f"split(p, b, q, 512); split(q, w, n, 32); {reorder}parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races{lanes});"
+        f" parallelize(k, gpu_thread, {race}); unroll(n, 2)" in text
+        for text in texts
+    )
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
