@@ -1,7 +1,7 @@
 """Where a range of positions lies in the levels above: found by binary search, among the positions that a tile around lies below.
 
-Blocks of a GPU look once for what they have together; their threads look for their own part in that (Senanayake et al., Figure 2e,
-where ``i_blockStarts`` bounds the search of a thread).
+Blocks and warps of a GPU look once for what they have together; their threads look for their own part in that (Senanayake et al.,
+Figure 2e, where ``i_blockStarts`` bounds the search of a thread).
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ def later_parent(level: Level, position: Value, before: Value, parents: Value) -
 
 
 def with_parents(context: Context, scope: Scope, forall: Forall, index: str, part: Window, steps: list[Step]) -> Scope:
-    """Return the scope inside a tile of positions, with what these lie below where the blocks of a GPU look for it."""
+    """Return the scope inside a tile of positions, with what these lie below where the blocks or warps of a GPU look for it."""
     shape = context.graph.shape(index)
-    if not isinstance(shape, Entries) or forall.tag.unit != "gpu_block" or not any(_deals(node) for node in walk(forall.body)):
+    deals = forall.tag.unit in ("gpu_block", "gpu_warp") and any(_deals(node) for node in walk(forall.body))
+    if not deals or not isinstance(shape, Entries):
         return scope
     access, chain = position_chain(context, shape)
     depth = scope.place(access).depth

@@ -177,7 +177,7 @@ ODD = ("one row", "empty rows", "nothing")
 def odd_operands(expression: str, formats: dict[str, str], pattern: str, rows: int) -> tuple[dict[str, Any], dict[str, int]]:
     """Return operands whose first slices are next to all empty, but for one that has everything, or all of them; and the extents."""
     rng, found = np.random.default_rng(0), {}
-    extents = dict.fromkeys("ijklm", 5)
+    extents = dict.fromkeys("ijklmr", 5)
     extents |= {"one row": {"j": 300}, "empty rows": {"i": rows}, "nothing": {}}[pattern]
     for access in accesses(parse(expression).value):
         shape = tuple(extents[name] for name in access.indices)

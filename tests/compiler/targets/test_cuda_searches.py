@@ -24,8 +24,13 @@ WARPS = (
 
 def test_lanes_look_together_for_what_is_the_block_s_and_alone_for_what_is_their_own() -> None:
     text = st.compile(SPMM, {"A": "csr"}, schedule=SHARES, target="cuda", arch="sm_90").source
+    assert text.count("= st_upper_bound_of_warp_i32(") == 2  # the block's row, and in what the block has that of the warp
+    assert "= st_upper_bound_i32(" not in text
+    threads = "collapse(i, j, f); pos(f, p, A); split(p, b, q, 64); split(q, t, n, 2); parallelize(b, gpu_block, no_races);"
+    text = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=f"{threads} parallelize(t, gpu_thread, atomics)", target="cuda",
+                      arch="sm_90").source  # fmt: skip
     together, alone = text.index("= st_upper_bound_of_warp_i32("), text.index("= st_upper_bound_i32(")
-    assert together < text.index("st_thread_of_warp()") < alone
+    assert together < text.index("st_thread_of_block()") < alone
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
