@@ -126,20 +126,25 @@ _A_WARP_EACH = "parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, n
 
 
 def _shares_of_warps(block: int, warp: int, ahead: int, columns: int) -> tuple[str, str]:
-    """Return equal shares of stored entries for warps, whose lanes have so many columns each and load so many rows at a time."""
-    cut, lanes = ("", "k, n") if columns == 1 else (f" split(k, t, k1, {columns});", "t, n, k1")
-    return (
-        f"{block} nonzeros to a block, {warp} to {'a warp' if columns != 2 else '16 lanes'}, {ahead} at a time",
-        f"collapse(i, j, f); pos(f, p, A); split(p, b, q, {block}); split(q, w, n, {warp});{cut} reorder(b, w, {lanes});"
-        f" unroll(n, {ahead}); parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races);"
-        f" parallelize({lanes[0]}, gpu_thread, atomics)",
-    )
+    """Return equal shares of stored entries for warps, whose lanes have so many columns each and load so many rows at a time.
+
+    Warps of a block that has as many entries as a warp are not of one block.
+    """
+    tiles, lanes = ("", "k, n") if columns == 1 else (f" split(k, t, k1, {columns});", "t, n, k1")
+    who = "a warp" if columns != 2 else "16 lanes"
+    race = f"parallelize(w, gpu_warp, no_races); parallelize({lanes[0]}, gpu_thread, atomics)"
+    if block == warp:
+        cut, order, name = f"split(p, w, n, {warp});", f"w, {lanes}", f"{warp} nonzeros to {who}"
+    else:
+        cut, order = f"split(p, b, q, {block}); split(q, w, n, {warp});", f"b, w, {lanes}"
+        name = f"{block} nonzeros to a block, {warp} to {who}"
+        race = f"parallelize(b, gpu_block, no_races); {race}"
+    return f"{name}, {ahead} at a time", f"collapse(i, j, f); pos(f, p, A); {cut}{tiles} reorder({order}); unroll(n, {ahead}); {race}"
 
 
 _SPMM = (
     ("two columns of a row to a thread, wide loads", f"{_PAIRS} parallelize(f, gpu_thread, no_races)"),
-    *((f"two columns of a row to a thread, wide loads, {ahead} at a time",
-       f"{_PAIRS} unroll([0], j, {ahead}); parallelize(f, gpu_thread, no_races)") for ahead in (4, 8)),
+    ("two columns of a row to a thread, wide loads, 8 at a time", f"{_PAIRS} unroll([0], j, 8); parallelize(f, gpu_thread, no_races)"),
     ("row to a warp, wide loads", f"{_FOURS} {_A_WARP_EACH}"),
     ("32 nonzeros to a block, carried in order", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n);"
      " parallelize(b, gpu_block, temporary); parallelize(k, gpu_thread, no_races)"),
@@ -154,13 +159,15 @@ _SPMM_32 = (
        " parallelize(k, gpu_thread, no_races)") for ahead in (4, 8)),
     ("four columns of a row to a thread, wide loads, 2 at a time", f"{_FOURS} collapse(i, t, f); unroll([0], j, 2);"
      " parallelize(f, gpu_thread, no_races)"),
-    *(_shares_of_warps(block, warp, ahead, 1) for block, warp, ahead in ((256, 32, 4), (512, 64, 4), (1024, 128, 8), (2048, 256, 4))),
+    *(_shares_of_warps(block, warp, ahead, 1)
+      for block, warp, ahead in ((256, 32, 4), (512, 64, 4), (16, 16, 4), (32, 32, 4), (64, 64, 4), (128, 128, 4))),
     *(_shares_of_warps(block, warp, ahead, 2) for block, warp, ahead in ((1024, 64, 4), (2048, 128, 4))),
 )  # fmt: skip
 _SPMM_128 = (
     *_SPMM,
-    *((f"row to a warp, wide loads, {ahead} at a time", f"{_FOURS} unroll([0], j, {ahead}); {_A_WARP_EACH}") for ahead in (2, 4)),
-    *(_shares_of_warps(block, warp, ahead, 4) for block, warp, ahead in ((256, 32, 2), (512, 64, 2), (1024, 128, 4))),
+    ("row to a warp, wide loads, 4 at a time", f"{_FOURS} unroll([0], j, 4); {_A_WARP_EACH}"),
+    *(_shares_of_warps(block, warp, ahead, 4)
+      for block, warp, ahead in ((256, 32, 2), (512, 64, 2), (1024, 128, 4), (16, 16, 2), (32, 32, 2), (64, 64, 4))),
 )  # fmt: skip
 _SPMSPV = (
     ("column to a warp", "parallelize(j, gpu_warp, atomics); parallelize(i, gpu_thread, atomics)"),
@@ -189,6 +196,9 @@ _SDDMM = (
        f"collapse(i, j, f); pos(f, p, B); split(p, b, q, {block}); split(q, w, n, {warp}); split(k, t, k1, 4); unroll(n, {ahead});"
        f" parallelize(b, gpu_block, no_races); parallelize(w, {_EIGHT}); {_DOTS_OF_EIGHT}")
       for block, warp, ahead in ((512, 16, 2), (1024, 32, 4), (2048, 64, 4))),
+    *((f"{warp} nonzeros to 8 lanes, wide loads, {ahead} at a time",
+       f"collapse(i, j, f); pos(f, p, B); split(p, w, n, {warp}); split(k, t, k1, 4); unroll(n, {ahead}); parallelize(w, {_EIGHT});"
+       f" {_DOTS_OF_EIGHT}") for warp, ahead in ((8, 2), (16, 2), (32, 4))),
     ("256 nonzeros to a block, one to 8 lanes, wide loads", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 256); split(k, t, k1, 4);"
      f" parallelize(b, gpu_block, no_races); parallelize(w, {_EIGHT}); {_DOTS_OF_EIGHT}"),
 )  # fmt: skip
