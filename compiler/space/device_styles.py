@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Program, Where
 from ..concrete.provenance import Provenance
+from ..notation.nodes import accesses
 from ..schedule import directives as d
 from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
@@ -21,6 +22,7 @@ from .template import Hole, Part, opened
 ROWS = Hole("rows", (8, 4, 16, 2))  # to a block, one for each of its warps
 BLOCK = Hole("block_entries", (1024, 512, 2048, 256))  # that a block works on
 THREAD = Hole("thread_entries", (8, 4, 2, 16))  # and of these each thread
+HELD = Hole("held_entries", (4, 8, 16))  # of each thread, whose products it holds in registers
 FEW = Hole("few_entries", (32, 64, 16, 8))  # that a block works on where its threads take a loop inside
 WARPS = Hole("warp_entries", (8, 4, 16))  # one for each warp
 SHARE = Hole("share_entries", (128, 64, 32, 256))  # that each warp of a block works on, one after the other
@@ -96,6 +98,9 @@ def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:
         apart = all(covers(_written(program), loop, graph) for loop in loops[:used])
         for steps, what in _shares(program, graph, position, loops[used:], names, apart):
             yield Decoration((*taken, *steps), f"entries{what}")
+        if not apart and _needs_last(program, loops[:used]):
+            for steps, what in _products_first(program, position, names):
+                yield Decoration((*taken, *steps), f"entries, products first{what}")
         if used > 1:  # fibres end, each an item beside the entries
             (item,) = fresh(program, ("m",))
             for steps, what in _shares(program, graph, item, (), names, apart):
@@ -134,6 +139,27 @@ def _shares(
             yield (*each, sums), f" to warps, {loop} to threads"
             lanes = opened(d.Parallelize(warp, "gpu_warp", "no_races", d.LANES, 32), chunk=LANES)
             yield (*warps, blocks, lanes, sums, ahead), f" to warps, {loop} to threads, several ahead"
+
+
+def _needs_last(program: Program, loops: tuple[str, ...]) -> bool:
+    """Whether all loops are those of a sum whose terms depend on the last of them alone, but for one operand."""
+    leaf = at(program.statement, body_address(program.statement, ()))
+    if not isinstance(leaf, Assign) or leaf.operator != "+=" or chain(program.statement, ()) != loops or len(loops) < 2:
+        return False
+    return all(set(access.indices) in ({loops[-1]}, set(loops)) for access in accesses(leaf.value))
+
+
+def _products_first(program: Program, position: str, names: tuple[str, ...]) -> Iterator[tuple[tuple[Part, ...], str]]:
+    """Yield shares of each thread that it computes whole before it adds up rows: loads wait for nothing (Figure 2e)."""
+    block, rest, thread, entry, _ = names
+    product, workspace = fresh(program, ("m", "v"))
+    steps = (
+        opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, thread, entry, 4), factor=HELD),
+        d.Precompute(result_leaf(program)[1].value, (entry,), (product,), workspace), opened(d.Unroll(product, 4), factor=HELD),
+    )  # fmt: skip
+    for race, what in (("atomics", ", atomics"), ("temporary", ", carried in order")):
+        blocks = d.Parallelize(block, "gpu_block", "no_races" if race == "atomics" else race)
+        yield (*steps, blocks, d.Parallelize(thread, "gpu_thread", race)), what
 
 
 def _written(program: Program) -> tuple[str, ...]:

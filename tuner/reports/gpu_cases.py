@@ -111,7 +111,7 @@ _SPMV = (
     *((f"{block} nonzeros to a block, {thread} to a thread, carried in order",
        _nonzeros("collapse(i, j, f)", "A", block, thread, ("temporary", "temporary"))) for block, thread in ((512, 4), (2048, 8))),
     *((f"{block} nonzeros to a block, {thread} to a thread, products first",
-       f"collapse(i, j, f); pos(f, p, A(i,j)); split(p, b, q, {block}); split(q, t, n, {thread}); reorder(b, t, n);"
+       f"collapse(i, j, f); pos(f, p, A(i,j)); split(p, b, q, {block}); split(q, t, n, {thread});"
        f" precompute(A(i,j) * x(j), n, m, w); unroll(m, {thread}); parallelize(b, gpu_block, no_races);"
        " parallelize(t, gpu_thread, atomics)")
       for block, thread in ((512, 4), (1024, 4), (1024, 8), (2048, 8))),
