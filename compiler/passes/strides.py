@@ -1,8 +1,8 @@
 """Loads of several iterations together in loops that are dealt out to the threads of a warp or block of a GPU.
 
 A thread has every eighth entry of a row where eight lanes work on it. With ``unroll(j, 4)`` it loads the coordinates of its next four
-entries, then what they need, then adds four times: the loads are on their way side by side. Those behind the end of the row load
-its last entry, which another lane needs as well.
+entries, then what they need, then adds four times: the loads are on their way side by side. Of the last, up to three, those that would
+stand behind the end of the row load its last entry, which another lane needs as well.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..ir.arithmetic import ONE, ZERO, add, compare, integer, minimum, subtract
-from ..ir.nodes import I64, Dealt, Declare, For, Function, Kernel, Step, Steps, Unroll, Value, Var
+from ..ir.arithmetic import ONE, ZERO, add, compare, integer, minimum, multiply, quotient, subtract
+from ..ir.nodes import I64, Dealt, Declare, For, Function, If, Kernel, Step, Steps, Unroll, Value, Var
 from ..ir.rewrite import as_steps, transform
-from .loads_ahead import iterations_at, phases_of
+from .loads_ahead import Phases, iterations_at, phases_of
 from .manager import Setting
 
 
@@ -40,16 +40,24 @@ def _in_strides(loop: For, kernel: Kernel, constant: frozenset[str], fresh: Call
     phases = None if loop.private or loop.finish or members is None else phases_of(loop, constant, fresh)
     if phases is None or members is None:
         return replace(loop, tag=replace(loop.tag, at_once=1))
-    name, count = loop.variable.name, loop.tag.at_once
-    begin, end, thread = (Var(fresh(f"{name}_{part}"), I64) for part in ("begin", "end", "thread"))
-    later = [add(loop.variable, integer(number * members)) for number in range(count)]
-    last = subtract(end, ONE)
+    return _dealt(loop, phases, members, fresh)
 
-    def there(number: int) -> Value:
-        return compare("<", later[number], end)
 
-    places = [later[0], *(minimum(place, last) for place in later[1:])]
-    body = iterations_at(phases, loop.variable, places, there, fresh)
-    inside = For(loop.variable, add(begin, thread), end, body, Unroll(1), step=count * members, origin=loop.origin)
-    dealt = For(thread, ZERO, integer(members), inside, replace(loop.tag, at_once=1))
-    return Steps((Declare(begin, loop.low), Declare(end, loop.high), dealt))
+def _dealt(loop: For, phases: Phases, members: int, fresh: Callable[[str], str]) -> Step:
+    """Return a loop over the threads, each of which goes through its iterations, so many at a time, and what is left of them."""
+    assert isinstance(loop.tag, Dealt)
+    name, count, stride = loop.variable.name, loop.tag.at_once, loop.tag.at_once * members
+    end, thread = Var(fresh(f"{name}_end"), I64), Var(fresh(f"{name}_thread"), I64)
+    first, left = Var(fresh(f"{name}_first"), I64), Var(fresh(f"{name}_left"), I64)
+    many = iterations_at(phases, loop.variable, [_after(loop.variable, number, members) for number in range(count)], None, fresh)
+    places = [left, *(minimum(_after(left, number, members), subtract(end, ONE)) for number in range(1, count - 1))]
+    some = iterations_at(phases, loop.variable, places, lambda number: compare("<", _after(left, number, members), end), fresh)
+    groups = quotient(add(subtract(end, first), integer(members - 1)), integer(stride))
+    each = For(loop.variable, first, subtract(end, integer(stride - members)), many, Unroll(1), step=stride, origin=loop.origin)
+    own = Declare(first, add(loop.low, thread)), Declare(left, add(first, multiply(groups, integer(stride))))
+    body = Steps((*own, each, If(compare("<", left, end), some)))
+    return Steps((Declare(end, loop.high), For(thread, ZERO, integer(members), body, replace(loop.tag, at_once=1))))
+
+
+def _after(place: Value, number: int, members: int) -> Value:
+    return add(place, integer(number * members))
