@@ -88,7 +88,7 @@ class _Costs(Passes, Stepping, CutRows):
 
     def total(self) -> float:
         done = sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves)
-        return done + self._meetings() + self._clearing() + self._conversions()
+        return done + self._meetings() + self._fibres() + self._clearing() + self._conversions()
 
     def scalar_operations(self) -> float:
         return sum(

@@ -1,4 +1,5 @@
-"""The cost of searching stored operands: for where a subsection begins and ends, and for what several operands have in common."""
+"""The cost of stepping through stored operands: for where a subsection begins and ends, for what several operands have in common, and for
+the ends of fibres."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from .iterations import Iterations
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
 _HALVING = 20.0  # operations that each halving of a row that is not foreseen costs, for the begin of a subsection and its end
 _MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
+_FIBRE = 16.0  # operations that the end of a fibre costs around other loops: no branch foresees it where fibres are short
 
 
 class Stepping(Iterations):
@@ -63,6 +65,28 @@ class Stepping(Iterations):
             if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk(leaf.value)):
                 total += _MEETING * sum(lengths) * self._points(outside, below, leaf) / self._threads(below)
         return total
+
+    def _fibres(self) -> float:
+        """Return the cost of the ends of the fibres that loops with others inside go through: however little is left to do for an entry, it
+        is waited for. A loop over positions of several levels is one over each of them."""
+        total, loops = 0.0, [(address, node) for address, node in everywhere(self._program.statement) if isinstance(node, Forall)]
+        for address, node in loops:
+            names = self._graph.originals(node.index)
+            inside = [inner.index for place, inner in loops if len(place) > len(address) and place[: len(address)] == address]
+            if any(self._graph.originals(loop) == names for loop in inside):
+                continue  # this goes through pieces of what the other one goes through
+            below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
+            outside = self._covered(address).difference(names)
+            for name in names if inside else names[:-1]:
+                if outside and any(self._is_through(access, outside, outside | {name}) for access in node.reads):
+                    total += _FIBRE * self._points(outside, below, leaf) / self._threads(below)
+                outside = outside | {name}
+        return total
+
+    def _is_through(self, access: Access, outside: set[str], inside: set[str]) -> bool:
+        """Return whether a loop goes through the fibres of an operand."""
+        stored = access.is_plain and self._is_stored(access) and not isinstance(self._formats.get(access.tensor), View)
+        return stored and self._stepped(access, outside, inside) is not None
 
     def _threads(self, address: Address) -> int:
         """Return how many threads share the work of a statement."""

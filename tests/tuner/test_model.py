@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import sparsetune as st
 from sparsetune.compiler.deadline import Deadline, Steps
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.datasets.generate import generate
 from sparsetune.tuner import model
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.problem import make_problem
@@ -114,6 +115,17 @@ def test_entries_cost_what_rows_do(expression: str, width: tuple[int, ...]) -> N
         )
     )
     assert entries == pytest.approx([rows, rows], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("source", "chosen"), [("random:uniform:30x25x35x20x40:nnz=12000", False), ("random:uniform:8x8x8x8x40:nnz=80000", True)]
+)
+def test_little_is_gained_from_fibres_of_one_entry(source: str, chosen: bool) -> None:
+    """Multiplying once a fibre saves what entries of long ones multiply; short ones take the time of their ends all the same."""
+    entries: Any = generate(source, "csf")
+    factors = {name: np.ones((extent, 16)) for name, extent in zip("BCDE", entries.shape[1:], strict=True)}
+    found = choice("A(i,r) = T(i,j,k,l,m) * B(j,r) * C(k,r) * D(l,r) * E(m,r)", None, T=entries, **factors)
+    assert ("precompute" in found) == chosen
 
 
 def test_a_loop_has_no_more_lanes_than_iterations() -> None:
