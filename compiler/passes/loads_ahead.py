@@ -3,13 +3,15 @@
 A thread waits for a load where its value is used, not where it stands. ``for p: j = crd[p]; sum += vals[p] * X[j * 32 + k]`` waits for
 one row of ``X`` after the other; unrolled by four, as ``unroll(j, 4)`` asks for, it loads four coordinates, then what four rows hold,
 then adds four times, in the order in which it did. Compilers do not rearrange a loop so far that has no constant length. The last
-iterations, fewer than four, load what the very last one loads once more, and add it only where they are there.
+iterations, fewer than four, load what the very last one loads once more, and add it only where they are there. Sums that the lanes of a
+warp make together are made for all four at once; what is the same in all iterations is loaded once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import compress
 
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, add, compare, integer, minimum, multiply, quotient, subtract
@@ -17,6 +19,7 @@ from ..ir.nodes import (
     I64,
     Allocate,
     ArrayRef,
+    Binary,
     Const,
     Dealt,
     Declare,
@@ -62,13 +65,29 @@ class Phases:
 
     loads: tuple[Step, ...]
     rest: Step
+    dealt: tuple[For, Phases] | None = None
+    """A loop between the two that is dealt out to lanes, and its phases: sums of all iterations are made in one such loop."""
 
 
 def _phases(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
     """Return the phases of an unrolled loop of unknown length; None where it is none, or loads what its iterations may have changed."""
     if not (isinstance(loop.tag, Unroll) and loop.tag.factor > 1 and loop.step == 1) or isinstance(loop.high, Const):
         return None
-    return phases_of(loop, constant, fresh)
+    return _around_lanes(loop, constant, fresh) or phases_of(loop, constant, fresh)
+
+
+def _around_lanes(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
+    """Return the phases of an iteration of which lanes have parts; None where they have none, or more than one."""
+    steps = _flat(loop.body)
+    places = [place for place, step in enumerate(steps) if isinstance(step, For) and isinstance(step.tag, Dealt)]
+    if len(places) != 1 or not all(_is_load(step, constant) for step in steps[: places[0]]):
+        return None
+    dealt, rest = steps[places[0]], Steps(tuple(steps[places[0] + 1 :]))
+    assert isinstance(dealt, For)
+    if dealt.private or dealt.finish or _length(dealt) is None or nodes_of(rest, For, If, While, Declare):
+        return None
+    inner = phases_of(dealt, constant, fresh)
+    return None if inner is None else Phases(tuple(steps[: places[0]]), rest, (dealt, inner))
 
 
 def phases_of(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
@@ -96,7 +115,17 @@ def phases_of(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) 
 
 def _is_plain(loop: For) -> bool:
     """Return whether a loop inside goes through a constant range, in one thread."""
-    return not isinstance(loop.tag, Dealt) and isinstance(loop.low, Const) and isinstance(loop.high, Const)
+    return not isinstance(loop.tag, Dealt) and _length(loop) is not None
+
+
+def _length(loop: For) -> int | None:
+    """Return how many iterations a loop has, where that is a constant."""
+    match loop.low, loop.high:
+        case Const(low), Const(high):
+            return int(high) - int(low)
+        case low, Binary("+", begin, Const(length)) if begin == low:
+            return int(length)
+    return None
 
 
 def _flat(step: Step) -> list[Step]:
@@ -136,15 +165,54 @@ def iterations_at(
     """Return iterations at some places: what all of them load, then what each computes where it is there."""
     found: list[Step] = []
     loads: list[list[Step]] = []
+    of_lanes: list[list[Step]] = []
+    sums: list[Step] = []
     rest: list[Step] = []
+    dealt, inner = phases.dealt or (None, None)
+    varying = _varying(phases, variable)
+    (once, each), (once_of_lanes, each_of_lanes) = (_parted(part.loads, varying) if part else ([], []) for part in (phases, inner))
     for number, place in enumerate(places):
         at = variable if place == variable else Var(fresh(f"{variable.name}_{number}"), I64)
         found += [] if at == place else [Declare(at, place)]
-        made = {name: fresh(f"{name}_{number}") for step in phases.loads for name in _made(step)}
-        loads.append([_renamed(step, variable, at, made) for step in phases.loads])
+        made = {name: fresh(f"{name}_{number}") for step in (*each, *each_of_lanes) for name in _made(step)}
+        loads.append([_renamed(step, variable, at, made) for step in each])
+        of_lanes.append([_renamed(step, variable, at, made) for step in each_of_lanes])
+        sums += [_renamed(inner.rest, variable, at, made)] if inner else []
         computed = _renamed(phases.rest, variable, at, made)
         rest.append(computed if there is None or number == 0 else If(there(number), computed))
-    return Steps((*found, *(step for phase in zip(*loads, strict=True) for step in phase), *rest))
+    if dealt is not None:
+        rest.insert(0, replace(dealt, body=Steps((*once_of_lanes, *_in_turn(of_lanes), *sums))))
+    return Steps((*found, *once, *_in_turn(loads), *rest))
+
+
+def _varying(phases: Phases, variable: Var) -> set[str]:
+    """Return the names of variables and arrays that are others in every iteration."""
+    inner = phases.dealt[1] if phases.dealt else None
+    computed = (phases.rest, *((inner.rest,) if inner else ()))
+    found = {variable.name, *(node.variable.name for step in computed for node in nodes_of(step, SetVar))}
+    found |= {node.array for step in computed for node in nodes_of(step, Store)}
+    for step in (*phases.loads, *(inner.loads if inner else ())):
+        match step:
+            case Declare(made) if not found.isdisjoint(_names(step.value)):
+                found.add(made.name)
+            case Run(_, (ArrayRef(row), *_)) if not found.isdisjoint(_names(step)):
+                found.add(row)
+    return found
+
+
+def _names(node: Node) -> set[str]:
+    return {*node.variables, *(inner.array for inner in nodes_of(node, Load, ArrayRef))}
+
+
+def _parted(steps: tuple[Step, ...], varying: set[str]) -> tuple[list[Step], list[Step]]:
+    """Return the steps that bring the same in every iteration, and the others."""
+    changes = [not varying.isdisjoint({*_names(step), *_made(step)}) for step in steps]
+    return [step for step, other in zip(steps, changes, strict=True) if not other], [*compress(steps, changes)]
+
+
+def _in_turn(iterations: list[list[Step]]) -> list[Step]:
+    """Return the first step of all iterations, then the second of all, and so on."""
+    return [step for phase in zip(*iterations, strict=True) for step in phase]
 
 
 def _made(step: Step) -> tuple[str, ...]:
@@ -162,7 +230,7 @@ def _renamed(step: Step, variable: Var, at: Var, made: Mapping[str, str]) -> Ste
         match node:
             case Load(array) | Store(array) | ArrayRef(array) | Allocate(array) if array in made:
                 return replace(node, array=made[array])
-            case Declare(declared) if declared.name in made:
+            case Declare(declared) | SetVar(declared) if declared.name in made:
                 return replace(node, variable=replace(declared, name=made[declared.name]))
             case Var(name) if name in made:
                 return replace(node, name=made[name])

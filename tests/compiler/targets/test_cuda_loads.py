@@ -47,6 +47,31 @@ def test_rows_are_loaded_before_the_first_is_added() -> None:
     assert loop.rindex("X_vals[") < loop.index("tY +=")
 
 
+LANES = (
+    "collapse(i, j, f); pos(f, p, B); split(p, w, n, 8); split(k, t, k1, 4); unroll(n, 3); parallelize(w, gpu_warp, no_races, lanes, 8);"
+    " parallelize(t, gpu_thread, parallel_reduction)"
+)
+WHOLE_WARPS = LANES.replace("split(k, t, k1, 4); ", "").replace(", lanes, 8", "").replace("parallelize(t,", "parallelize(k,")
+
+
+def test_lanes_sum_for_several_iterations_at_once_and_load_once_what_is_the_same_for_all() -> None:
+    text = st.compile(SDDMM, {"B": "csr", "Z": "csr"}, {"k": 32}, LANES, target="cuda", arch="sm_90").source
+    loop = text[text.index("ST_UNROLL(1)") : text.index("p_B2_whole < p_B2_end")]
+    assert [loop.count(part) for part in ("for (int64_t t =", "C_vals,", "D_vals,", "st_add_of_threads_of_warp<8>(")] == [1, 1, 3, 3]
+    assert loop.rindex("D_vals,") < loop.index("_own +=")
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize("schedule", [LANES, WHOLE_WARPS])
+def test_sums_of_lanes_are_right_for_rows_of_every_length(schedule: str) -> None:
+    rng = np.random.default_rng(0)
+    kernel = st.compile(SDDMM, {"B": "csr", "Z": "csr"}, {"k": 32}, schedule, target=gpu.TARGET)
+    for density, shape in ((0.05, (50, 20)), (0.9, (3, 70)), (0.3, (20, 9)), (0.0, (5, 5))):
+        matrix = scipy.sparse.csr_array(rng.integers(1, 5, shape) * (rng.random(shape) < density).astype(float))
+        c, d = (rng.integers(1, 5, (extent, 32)).astype(float) for extent in shape)
+        np.testing.assert_array_equal(kernel(B=matrix, C=c, D=d).to_scipy().toarray(), matrix.toarray() * (c @ d.T))
+
+
 def test_a_loop_that_nobody_asked_to_unroll_stays_as_it_is() -> None:
     text = on_device(ROWS.replace("unroll(j, 4);", ""))
     assert "for (int64_t p_A2 = A2_pos[i], p_A2_end = A2_pos[i + 1]; p_A2 < p_A2_end; p_A2++)" in text
