@@ -49,6 +49,11 @@ class GpuCase:
     most: int | None = None
     serial: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def reads_all(self) -> bool:
+        """Whether every entry of the input is read, whatever the other operands store."""
+        return all(form != "compressed" for _, form in self.formats)
+
     def takes(self, what: str, data: Tensor) -> bool:
         """Whether a mapping is done in a moment on an input, however its entries are spread."""
         most = dict(self.serial).get(what)

@@ -120,7 +120,7 @@ def _races(raced: Sequence[Row], bandwidth: float) -> Iterator[str]:
         ("kernel", "inputs", "times the best rival's speed", "least", "times that of rows to threads", "most share of copy"),
         [
             (kernel, f"{len(moved[kernel])}", _mean(beaten.get(kernel)), _least(beaten.get(kernel)), _mean(gained.get(kernel)),
-             f"{max(moved[kernel]):.2f}")
+             f"{max(moved[kernel]):.2f}" if kernel not in _PARTLY else "")
             for kernel in kernels
         ],
     )  # fmt: skip
@@ -208,7 +208,11 @@ def _shares(rows: Mapping[Pair, Row], bandwidth: float) -> dict[str, list[float]
 
 
 def _share(row: Row, bandwidth: float) -> str:
-    return f"{row.bytes / row.seconds / bandwidth:.2f}" if bandwidth else ""
+    return f"{row.bytes / row.seconds / bandwidth:.2f}" if bandwidth and row.kernel not in _PARTLY else ""
+
+
+_PARTLY = {kernel.name for kernel in KERNELS if not kernel.reads_all}
+"""Kernels that read a part of their input, so that its bytes say nothing of them."""
 
 
 def _milliseconds(row: Row | None) -> str:
