@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..concrete.nodes import Stmt, targets
 from ..concrete.shapes import Along, Between, Entries, Through, Tiles
-from ..ir.arithmetic import ZERO, add, compare, maximum, minimum, multiply, subtract
+from ..ir.arithmetic import ZERO, add, compare, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Select, Step, Value
 from ..levels.level import Level
 from ..levels.segments import Segmented
@@ -129,7 +129,10 @@ def tiled(context: Context, scope: Scope, tiles: Tiles, root: str, tile: Window)
         return scope.narrow(root, tile)
     below = context.graph.descendants(tiles.inner)
     moved = {name: add(tile.low, base) for name, base in scope.bases.items() if name in below and name != tiles.inner}
-    left = Window(add(tile.low, own.low), minimum(tile.high, add(tile.low, own.high)))
+    low = add(tile.low, own.low)
+    left = Window(low, minimum(tile.high, add(tile.low, own.high)))
+    if tile.width is not None and own.width is not None:  # a whole piece of a whole tile, which ends before this does
+        left = Window(low, add(low, integer(own.width)), own.width)
     return replace(scope, bases={**scope.bases, **moved}).narrow(root, left)
 
 

@@ -132,6 +132,13 @@ LIBRARY: tuple[NamedSchedule, ...] = (
         _OURS, (("k", 128),), "cuda",
     ),
     NamedSchedule(
+        "row per warp, pairs of columns across lanes", *_SPMM,
+        "split(k, k0, k1, 64); split(k1, lane, pair, 2); reorder(i, lane, j, k0, pair);"
+        " precompute(A(i,j) * X(j,k), [k0, pair], [k0, pair], w); parallelize(i, gpu_warp, no_races);"
+        " parallelize(lane, gpu_thread, no_races)",
+        _OURS, (("k", 128),), "cuda",
+    ),
+    NamedSchedule(
         "shares of eight lanes, rows loaded ahead", *_SDDMM_ROWS,
         "collapse(i, j, f); pos(f, p, B(i,j)); split(p, block, p1, 1024); split(p1, warp, nz, 32); split(k, lane, k1, 4); unroll(nz, 2);"
         " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races, lanes, 8);"

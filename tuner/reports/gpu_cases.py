@@ -127,6 +127,7 @@ _SPMV = (
 )  # fmt: skip
 _PAIRS = "split(k, t, k1, 2); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); collapse(i, t, f);"
 _FOURS = "split(k, t, k1, 4); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w);"
+_APART = "split(k, u, t, 64); split(t, l, v, 2); reorder(i, l, j, u, v); precompute(A(i,j) * X(j,k), [u, v], [u, v], w);"
 _A_WARP_EACH = "parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)"
 
 
@@ -170,6 +171,8 @@ _SPMM_32 = (
 )  # fmt: skip
 _SPMM_128 = (
     *_SPMM,
+    ("row to a warp, pairs of columns 64 apart, wide loads, 2 at a time",
+     f"{_APART} unroll([0], j, 2); {_A_WARP_EACH.replace('(t,', '(l,')}"),
     ("row to a warp, wide loads, 4 at a time", f"{_FOURS} unroll([0], j, 4); {_A_WARP_EACH}"),
     *(_shares_of_warps(block, warp, ahead, 4)
       for block, warp, ahead in ((256, 32, 2), (512, 64, 2), (1024, 128, 4), (16, 16, 2), (32, 32, 2), (64, 64, 4))),

@@ -119,6 +119,32 @@ def test_rows_of_every_length_are_right(schedule: str) -> None:
         np.testing.assert_array_equal(kernel(A=matrix, X=x), matrix @ x)
 
 
+APART = (
+    "split(k, u, t, 64); split(t, l, v, 2); reorder(i, l, j, u, v); precompute(A(i,j) * X(j,k), [u, v], [u, v], w);"
+    " parallelize(i, gpu_warp, no_races); parallelize(l, gpu_thread, no_races)"
+)
+
+
+def test_pairs_of_columns_lie_side_by_side_across_lanes() -> None:
+    """A tile of a tile whose length it divides is whole: nothing asks where it ends, and neighbouring lanes load neighbouring pairs."""
+    text = st.compile(SPMM, {"A": "csr"}, {"k": 128}, APART, target="cuda", arch="sm_90").source
+    assert "st_min_i64" not in text
+    assert re.search(r"st_load_wide\(X_vals_row, X_vals, j \* 128 \+ \(k_low \+ t_low\), 2\);", text)
+    assert "t_low = l * 2;" in text
+    odd = st.compile(SPMM, {"A": "csr"}, {"k": 100}, APART, target="cuda", arch="sm_90").source
+    assert "st_min_i64" in odd  # 100 columns end inside of a tile
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize("columns", [128, 100, 63])
+def test_pairs_of_columns_are_right(columns: int) -> None:
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.csr_array(rng.integers(1, 5, (20, 9)) * (rng.random((20, 9)) < 0.3).astype(float))
+    x = rng.integers(1, 5, (9, columns)).astype(float)
+    found = st.compile(SPMM, {"A": "csr"}, {"k": columns}, APART, target=gpu.TARGET)(A=matrix, X=x)
+    np.testing.assert_array_equal(found, matrix @ x)
+
+
 def test_machine_code_loads_eight_rows_before_it_waits_for_one(tmp_path: Path) -> None:
     """Kernels that load ahead get the registers for it, and none of what they hold lies in memory."""
     try:
