@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.arithmetic import ONE, add, compare, every, minimum
+from ..ir.arithmetic import ONE, add, compare, every, maximum, minimum
 from ..ir.nodes import I64, Declare, If, SetVar, Step, Steps, Value, Var, While
 from ..levels.level import Level
 from ..notation.nodes import Access
@@ -31,7 +31,9 @@ def tracked(
     Every level has a cursor: the last that of the next position, those above that of its parents.
     """
     name, above, last = context.tensors.storage(scope, access).name, scope.place(access).depth, len(levels) - 1
-    begins = (*(first for first, _ in parents.levels), parents.low)
+    firsts = tuple(first for first, _ in parents.levels)
+    start = levels[last].bounds(scope.place(access).deeper(firsts[-1]))[0]  # not 0 where another library has entries before the first row
+    begins = (*firsts, maximum(parents.low, start))
     cursors = [Var(context.names.local(f"at_{name}{above + place + 1}"), I64) for place in range(len(levels))]
     left = compare("<", cursors[last], parents.high)
 

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 from sparsetune.compiler.format import Format, dense_format, parse_format
 
-from .cases import Case, Operand, drawn_extents, fill_of
+from .cases import Case, Manner, Operand, drawn_extents, fill_of
 from .expressions import Constant, Leaf, Minus, Product, Quotient, Sum, Tree, denominators, leaves
 from .formats import pads, storable
 from .patterns import random_values
@@ -68,7 +68,8 @@ def case_of(entry: Named) -> Case:
     read = {index for leaf in accesses.values() for index in leaf.indices}
     given = {index: extents[index] for index in target.indices if index not in read}
     result = forms[target.tensor]
-    return Case(0, entry.text, target, tree, accumulates, extents, operands, result, {}, given, entry.semiring, kind, 2**31 - 1)
+    manner = Manner(rows=False, divisors=frozenset(below), positive=entry.semiring == ("max", "*"), exact=False, special=False)
+    return Case(0, entry.text, target, tree, accumulates, extents, operands, result, {}, given, entry.semiring, kind, 2**31 - 1, manner)
 
 
 def _format(entry: Named, leaf: Leaf) -> Format:
