@@ -7,11 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from sparsetune.compiler.concrete.concretize import concretize
+from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import TuningError
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.space.situation import Situation
 from sparsetune.datasets.generate import generate
-from sparsetune.tuner.asymptotic.screening import Screening
+from sparsetune.tuner.asymptotic.screening import Screening, beaten
+from sparsetune.tuner.costs import operations
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.prune import SWITCHES, surviving_space
 
@@ -83,14 +85,25 @@ def test_dominated_workspaces_and_orders_are_dropped() -> None:
     assert any(text.startswith("reorder") for text in texts(sddmm_spmm(), SWITCHES))
 
 
-def test_what_is_better_only_on_larger_inputs_drops_nothing() -> None:
-    single = make_problem(  # every fibre holds one entry: the workspace of TTMc saves nothing
-        "A(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)",
-        {"B": generate("random:uniform:40x40x500:nnz=40:seed=1", "csf"), "C": RNG.random((40, 16)), "D": RNG.random((500, 16))},
-        threads=1,
-    )
-    everything = dict(surviving_stages(single))
-    assert everything["asymptotic"] > dict(surviving_stages(ttmc()))["asymptotic"]
+def single_ttmc() -> Problem:
+    """TTMc where every fibre holds one entry, so that a workspace saves little."""
+    entries = generate("random:uniform:40x40x500:nnz=40:seed=1", "csf")
+    return make_problem(ttmc().expression, {"B": entries, "C": RNG.random((40, 16)), "D": RNG.random((500, 16))}, threads=1)
+
+
+@pytest.mark.parametrize(("make", "loses"), [(ttmc, True), (single_ttmc, False)])
+def test_what_is_better_only_on_larger_inputs_drops_nothing(make: Callable[[], Problem], loses: bool) -> None:
+    problem = make()
+    default = concretize(problem.assignment, problem.formats)
+    screening = Screening(problem.assignment, Situation(default.program, default.formats, problem.extents))
+    factored = apply_schedule(default.program, "precompute(B(i,j,k) * D(k,m), m, m, w)", default.formats, problem.extents)
+    costs = [screening.cost(program) for program in (default.program, factored)]
+    assert costs[0] is not None
+    assert costs[1] is not None
+    assert screening.is_less(costs[1], costs[0])
+    expected = [operations(problem, program, default.sources) for program in (default.program, factored)]
+    assert beaten(costs, expected, lambda _: True, screening, Deadline(None)) == [loses, False]
+    assert any(text.startswith("{") for text in texts(problem, ("loop depth",))) != loses  # the loops of the default, with prefetches
 
 
 def surviving_stages(problem: Problem) -> list[tuple[str, int]]:
