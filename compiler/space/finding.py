@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..concrete.nodes import PLAIN, Assign, Forall, LoopTag, Program, Stmt, Where, assignments, targets, transform, walk
-from ..concrete.relations import BoundRelation, CollapseRelation, CoordRelation, MergePathRelation, PosRelation, SplitRelation
+from ..concrete.relations import BoundRelation
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Affine, Expr, accesses, index_subscript
@@ -20,6 +20,7 @@ from ..schedule.dependence import graph_of
 from ..schedule.schedule import Schedule
 from .defaults import with_default_protocols
 from .grammar import Derivation
+from .loop_reading import LoopReader
 from .nestings import Scope
 from .pieces import Division, Run, Treatment
 from .reading import ungathered, with_modes
@@ -62,12 +63,12 @@ class _Reader:
     def __init__(self, program: Program, space: WholeSpace) -> None:
         self.program, self.space = program, space
         self.graph = graph_of(program.relations)
-        self.names: dict[str, str] = {}  # of the program's loops among the pieces
+        self.loops = LoopReader(self.graph, space.pieces)
         self.target = space.pieces.narrowed(space.structures.assignment.target)
 
     def plan(self) -> tuple[Plan, Division] | None:
         program, space = self.program, self.space
-        treatments = self._treatments()
+        treatments = self.loops.treatments(program.statement)
         if treatments is None:
             return None
         division = self._division(treatments)
@@ -108,63 +109,7 @@ class _Reader:
         written = [operand for operand, _ in self.program.conversions if operand.subscripts]
         return all(sum(access.tensor == operand.tensor for access in found) == 1 for operand in written)
 
-    # Loops as pieces of runs of indices
-
-    def _treatments(self) -> tuple[Treatment, ...] | None:
-        """Return how indices became loops, with names for the loops; None if not as in the space."""
-        present = {self._base(node.index) for node in walk(self.program.statement) if isinstance(node, Forall)}
-        orders = dict.fromkeys(self.graph.originals(name) for name in present)
-        found = []
-        for order in orders:
-            made = self._made(order)
-            if made is None:
-                return None
-            treatment, loops = made
-            if len(treatment.tiles) > self.space.pieces.levels:
-                return None
-            self.names |= dict(zip(loops, self.space.pieces.loops_of(treatment), strict=True))
-            found.append(treatment)
-        indices = [index for order in orders for index in order]
-        return tuple(found) if len(set(indices)) == len(indices) and present == set(self.names) else None
-
-    def _base(self, name: str) -> str:
-        """Return the name of a loop before it was renamed."""
-        relation = self.graph.maker(name)
-        while relation is not None and relation.renames:
-            (name,) = relation.parents
-            relation = self.graph.maker(name)
-        return name
-
-    def _made(self, order: tuple[str, ...]) -> tuple[Treatment, list[str]] | None:
-        """Return the transformation of indices, and the loops that it made."""
-        if not set(order) <= set(self.space.pieces.movable):
-            return (Treatment(order), list(order)) if len(order) == 1 and not self._next(order[0]) else None
-        current, operand, tiles, loops, path, back = order[0], None, list[tuple[str, int]](), list[str](), False, False
-        for index in order[1:]:
-            relation = self._next(current)
-            if not isinstance(relation, CollapseRelation) or (relation.outer, relation.inner) != (current, index):
-                return None
-            current = relation.fused
-        while (relation := self._next(current)) is not None:
-            match relation:
-                case PosRelation(_, position, access) if operand is None and not tiles:
-                    operand, current = access.tensor, position
-                case MergePathRelation(_, item) if len(order) > 1 and not tiles and not path:
-                    path, current = True, item
-                case SplitRelation(_, outer, inner, factor, constant_inner) if not back:
-                    tiles.append(("split" if constant_inner else "split_up", factor))
-                    loops.append(outer)
-                    current = inner
-                case CoordRelation(_, coordinate) if len(tiles) == 1 and operand is not None and not back:
-                    back, current = True, coordinate
-                case _:
-                    return None
-        return Treatment(order, operand, path, tuple(tiles), back), [*loops, current]
-
-    def _next(self, name: str) -> object | None:
-        """Return the relation that replaced a loop; None where none did."""
-        found = [relation for relation in self.graph.relations_from(name) if not relation.renames]
-        return found[0] if found else None
+    # The division of indices
 
     def _division(self, treatments: tuple[Treatment, ...]) -> Division:
         pieces = self.space.pieces
@@ -190,7 +135,7 @@ class _Reader:
             case Assign(target, operator, value):
                 return Assign(self._wide(target), operator, transform_expr(value, self._wide_read))
             case Forall(index):
-                return replace(node, index=self.names[self._base(index)])
+                return replace(node, index=self.loops.names[self.loops.base(index)])
             case _:
                 return None
 
@@ -205,8 +150,8 @@ class _Reader:
 
     def _pieces(self, subscript: Affine) -> tuple[Affine, ...]:
         """Return a workspace's subscript, a loop or what loops replaced, as pieces."""
-        leaves = dict.fromkeys(self._base(leaf) for name in subscript.indices for leaf in self.graph.leaves(name))
-        return tuple(index_subscript(self.names.get(leaf, leaf)) for leaf in leaves)
+        leaves = dict.fromkeys(self.loops.base(leaf) for name in subscript.indices for leaf in self.graph.leaves(name))
+        return tuple(index_subscript(self.loops.names.get(leaf, leaf)) for leaf in leaves)
 
     def _unsaid(self, statement: Stmt) -> Stmt:
         """Return a statement whose reads have the protocols that their levels are made for."""

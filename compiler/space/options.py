@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import permutations
 
+from ..concrete.nodes import WARP_LANES
 from ..format import Format
 from ..frozen import frozen
 from ..levels import LevelKind, level_kinds
@@ -60,6 +61,7 @@ class Options:
         calls: routines of BLAS that take the last loops around a statement over.
         races: how writes are kept apart.
         chunkings: whether and how iterations are dealt out in chunks, and of which sizes ``chunks``.
+        lanes: how many lanes a warp may be said to have.
         bounds: what may be said of a loop's range, with an amount of ``sizes``.
         unrolls, distances: factors; iterations ahead for which an operand is prefetched.
         builds: (compiler, flags).
@@ -83,6 +85,7 @@ class Options:
     races: tuple[str, ...] = d.RACES
     chunkings: tuple[str, ...] = ()
     chunks: Sequence[int] = ()
+    lanes: tuple[int, ...] = ()
     bounds: tuple[str, ...] = ()
     unrolls: Sequence[int] = ()
     distances: Sequence[int] = ()
@@ -104,7 +107,7 @@ class Options:
         return perhaps(OneOf(tuple(kind for kind in self.kinds if kind in fitting)))
 
     def told(self, unit: str | None, facts: Facts, inside: int | None = None) -> Choice:
-        """Return what a loop may be told: races and chunks; how operands meet; its bound; unroll; distances of operands that it
+        """Return what a loop may be told: races and chunks or lanes; how operands meet; its bound; unroll; distances of operands that it
         reads; the routine of BLAS that takes it over.
 
         Args:
@@ -122,7 +125,7 @@ class Options:
         return {}
 
     def _told(self, unit: str | None, facts: Facts, inside: int | None) -> Choice:
-        races = NOTHING if unit is None else All((OneOf(self._races(unit, facts)), self._dealt if unit == "cpu_thread" else NOTHING))
+        races = NOTHING if unit is None else All((OneOf(self._races(unit, facts)), self._dealt.get(unit, NOTHING)))
         merges = self.merges if facts.meets or not self.fitting else ()
         bound = All((OneOf(self.bounds), OneOf(self.sizes)))
         if self.fitting:
@@ -143,9 +146,10 @@ class Options:
         return tuple(race for race in kept if race in self.races)
 
     @cached_property
-    def _dealt(self) -> Choice:
-        """(chunking, chunk) of a loop that threads run, or None."""
-        return perhaps(All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(()))
+    def _dealt(self) -> dict[str, Choice]:
+        """How a unit deals iterations out, or None: threads by (chunking, chunk), warps to ("lanes", how many each has)."""
+        chunks = All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(())
+        return {"cpu_thread": perhaps(chunks), "gpu_warp": perhaps(OneOf(tuple((d.LANES, count) for count in self.lanes)))}
 
     def treatments(self, run: Run) -> Choice:
         """Return the ways in which indices become the loops of a run."""
@@ -197,8 +201,9 @@ def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None],
     numbers = range(1, MOST + 1)
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
-        units=d.UNITS_OF[target], calls=d.CALLS if target == "cpu" else (), chunkings=d.CHUNKINGS, chunks=numbers, bounds=d.BOUNDS,
-        unrolls=range(1, MOST_UNROLLED + 1), distances=numbers, builds=builds,
+        units=d.UNITS_OF[target], calls=d.CALLS if target == "cpu" else (), chunkings=d.CHUNKINGS, chunks=numbers,
+        lanes=WARP_LANES if target == "cuda" else (), bounds=d.BOUNDS, unrolls=range(1, MOST_UNROLLED + 1), distances=numbers,
+        builds=builds,
     )  # fmt: skip
 
 
@@ -214,7 +219,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "formats": ("formats", "conversions", "kinds", "results"),
     "merges": ("merges",),
     "parallel units": ("units", "calls", "races", "outermost"),
-    "numbers": ("sizes", "bounds", "chunkings", "chunks", "unrolls", "distances", "builds"),
+    "numbers": ("sizes", "bounds", "chunkings", "chunks", "lanes", "unrolls", "distances", "builds"),
 }
 """The stages behind the structural ones, each with the options that it opens."""
 

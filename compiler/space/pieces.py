@@ -1,7 +1,8 @@
 """Loop transformations as a stage of the whole space: which loops the indices of an expression become.
 
 Indices stay as they are, or runs of them are collapsed; what results is gone through by coordinates or by the positions of an
-operand, and cut into tiles, each tile into smaller ones up to a bound (Senanayake et al., section 6). An index that is transformed
+operand, and cut into tiles, each tile into smaller ones up to a bound (Senanayake et al., section 6). The last of several indices may be
+cut before: its tiles are collapsed with the others, and what a tile has stays inside, where registers hold it. An index that is transformed
 is given to the structural space as all loops that it may become: a division says which of these there are, so that what is counted
 for one division serves the others.
 """
@@ -22,8 +23,8 @@ from .forms import unwatched
 TILES = ("split", "split_up")
 """Ways to cut a loop: tiles of a number of iterations, a number of tiles."""
 
-_BY_COORDINATES = (None, False, False)
-"""How a run of indices is gone through where no positions are counted."""
+_BY_COORDINATES, _BY_TILES = (None, False, False, False), (None, False, False, True)
+"""How a run of indices is gone through where no positions are counted: by coordinates, by tiles of the last index."""
 
 
 @frozen
@@ -36,6 +37,7 @@ class Treatment:
         path: whether the ends of fibres are passed among the positions: the merge path.
         tiles: (kind of ``TILES``, number) for every cut, the outermost first.
         back: the innermost loop runs through coordinates again.
+        before: the last of ``tiles`` cuts the last index before it is collapsed.
     """
 
     order: tuple[str, ...]
@@ -43,6 +45,7 @@ class Treatment:
     path: bool = False
     tiles: tuple[tuple[str, int], ...] = ()
     back: bool = False
+    before: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -51,7 +54,7 @@ class Treatment:
     @property
     def value(self) -> Hashable:
         """Its value among ``Run.treatments``."""
-        return self.order, (self.positions, self.path, self.back), self.tiles
+        return self.order, (self.positions, self.path, self.back, self.before), self.tiles
 
 
 @frozen
@@ -77,17 +80,18 @@ class Run:
     def treatments(self, sizes: Sequence[int]) -> Choice:
         """Return what gives these loops: the order of the indices; how what results is gone through; the tiles.
 
-        The second is (operand whose positions are counted or None, whether along the merge path, whether back to coordinates). A merge
-        path goes through fibres, which the last of several indices has.
+        The second is (operand whose positions are counted or None, whether along the merge path, whether back to coordinates, whether the
+        last cut comes before the collapse). A merge path goes through fibres, which the last of several indices has.
         """
         orders = OneOf(tuple(permutations(self.indices)))
-        along = [(False, False), (True, False)] if len(self.indices) > 1 else [(False, False)]
+        several = len(self.indices) > 1
+        along = [(path, False, False) for path in ((False, True) if several else (False,))]
         if len(self.loops) == 1:
             found = ((name, *how) for name in self.operands for how in along)
             ways = OneOf(tuple(found) if self.by_positions else (_BY_COORDINATES,))
             return All((orders, ways, OneOf(((),))))
-        along += [(False, True)] if len(self.loops) == 2 else []
-        ways = OneOf((_BY_COORDINATES, *((name, *how) for name in self.operands for how in along)))
+        along += [(False, True, False)] if len(self.loops) == 2 else []
+        ways = OneOf((_BY_COORDINATES, *((_BY_TILES,) if several else ()), *((name, *how) for name in self.operands for how in along)))
         cuts = All(tuple(All((OneOf(TILES), OneOf(sizes))) for _ in self.loops[1:]))
         return All((orders, ways, cuts))
 
@@ -253,8 +257,8 @@ def _with_coordinates(appearing: Sequence[Access], name: str, form: Format) -> f
 def treatment(value: Hashable) -> Treatment:
     """Return what a value of ``Run.treatments`` stands for."""
     assert isinstance(value, tuple)
-    order, (positions, path, back), tiles = value
-    return Treatment(order, positions, path, tiles, back)
+    order, (positions, path, back, before), tiles = value
+    return Treatment(order, positions, path, tiles, back, before)
 
 
 def _runs(items: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ...]]:

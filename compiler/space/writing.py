@@ -26,6 +26,7 @@ from .whole import WholeSpace
 from .whole_plan import Plan
 
 _OTHER = {"step": "locate", "locate": "step"}
+_CUTS = {"split": d.Split, "split_up": d.SplitUp}
 
 
 def written(plan: Plan, space: WholeSpace) -> Schedule:
@@ -99,25 +100,29 @@ class _Writer(Speller):
                 self.write(replace(step, path=path))
 
     def _steps(self, one: Treatment) -> Iterator[d.Directive]:
-        loops = self.space.pieces.loops_of(one)
-        stem, head = "".join(one.order), one.order[0]
-        more = bool(one.tiles) or one.positions is not None
-        for place, index in enumerate(one.order[1:], 2):
-            fused = loops[0] if place == len(one.order) and not more else f"{stem[:place]}_{place}_f"
+        loops, tiles, order = self.space.pieces.loops_of(one), one.tiles, one.order
+        stem, head = "".join(order), order[0]
+        if one.before:
+            kind, number = tiles[-1]
+            yield _CUTS[kind](order[-1], f"{stem}_o", loops[-1], number)
+            loops, tiles, order = loops[:-1], tiles[:-1], (*order[:-1], f"{stem}_o")
+        more = bool(tiles) or one.positions is not None
+        for place, index in enumerate(order[1:], 2):
+            fused = loops[0] if place == len(order) and not more else f"{stem[:place]}_{place}_f"
             yield d.Collapse(head, index, fused)
             head = fused
         if one.positions is not None:
-            position = f"{stem}_p" if one.tiles or one.path else loops[0]
+            position = f"{stem}_p" if tiles or one.path else loops[0]
             yield d.Pos(head, position, Access(one.positions))
             head = position
         if one.path:
-            item = f"{stem}_m" if one.tiles else loops[0]
+            item = f"{stem}_m" if tiles else loops[0]
             yield d.MergePath(head, item)
             head = item
-        for place, (kind, number) in enumerate(one.tiles):
-            last = place == len(one.tiles) - 1
+        for place, (kind, number) in enumerate(tiles):
+            last = place == len(tiles) - 1
             inner = f"{stem}_t{place}" if not last or one.back else loops[-1]
-            yield (d.Split if kind == "split" else d.SplitUp)(head, loops[place], inner, number)
+            yield _CUTS[kind](head, loops[place], inner, number)
             head = inner
         if one.back:
             yield d.Coord(head, loops[-1])
