@@ -49,9 +49,10 @@ CHOICE_SECONDS = 0.8
 _STEP = 5e-4  # seconds that a step of it takes
 
 
-def choice_deadline(seconds: float) -> Deadline:
-    """Return a deadline of about so many seconds that counts steps, so that the choice does not depend on how busy the machine is."""
-    return Deadline(seconds, Steps(_STEP))
+def choice_deadline(seconds: float, slack: float = 2.0) -> Deadline:
+    """Return a deadline of about so many seconds that counts steps, so that the choice does not depend on how busy the machine is; where
+    steps take ``slack`` times as long as usual, time counts after all."""
+    return Deadline(seconds, Steps(_STEP, slack))
 
 
 @frozen
