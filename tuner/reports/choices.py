@@ -191,8 +191,8 @@ def _row(name: str, choices: Sequence[Choice]) -> list[str]:
 @results_option
 @click.option("--seconds", default=40.0, show_default=True, help="of each campaign")
 @click.option("--trials", default=200, show_default=True, help="of each campaign at most, where it has the time")
-@click.option("--quiet", default=3, show_default=True, help="campaigns on the quiet machine, of each kernel")
-@click.option("--disturbed", default=4, show_default=True, help="campaigns in company, of each kernel")
+@click.option("--quiet", type=click.IntRange(1), default=3, show_default=True, help="campaigns on the quiet machine, of each kernel")
+@click.option("--disturbed", type=click.IntRange(1), default=4, show_default=True, help="campaigns in company, of each kernel")
 @click.option("--race", "again", is_flag=True, help="tune nothing, but race what choices.csv has anew, on the quiet machine")
 def main(results: Path, seconds: float, trials: int, quiet: int, disturbed: int, again: bool) -> None:
     """Tune in company and without, and write results/choices.md.

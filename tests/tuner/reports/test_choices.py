@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.reports import choices
 from sparsetune.tuner.reports.choices import Case, Choice, agreeing, measured, page
@@ -44,3 +45,10 @@ def test_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
         (one.company, one.number, one.schedule, one.campaign) for one in found
     ]
     assert all(one.seconds > 0 and one.default > 0 and one.against > 0 for one in again)
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--disturbed"])
+def test_no_campaigns_of_a_kind_are_refused_before_anything_is_measured(option: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(choices.main, ["--results", str(tmp_path), option, "0"])
+    assert done.exit_code == 2
+    assert "0 is not in the range x>=1" in done.output
