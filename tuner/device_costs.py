@@ -3,7 +3,7 @@
 Sparse kernels wait for memory. A GPU hides waits by the many warps that it holds at once, so a kernel takes as long as its units (threads,
 warps or blocks that get the iterations of a loop) take in turns: each begins (what tells its share, and its first loads, come one after
 another), then goes through the loops inside in steps, as many at a time as it has lanes. The longest unit is waited for, and no kernel is
-faster than its bytes move. ``Iterations`` counts loops; the constants come from races on an H200 (results/gpu.csv).
+faster than its bytes move. ``Iterations`` counts loops; the constants were fitted to races on an H200.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import hashlib
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ..errors import BuildError
 from ..native.folders import cache_folder
 from ..native.library import CSRC
 from ..native.nvrtc import compile_cubin
+from ..native.scratch import new_scratch
 from ..native.supervised import run_program
 
 HEADERS = (*sorted(path.name for kind in ("cuda", "executor") for path in CSRC.glob(f"st_{kind}*.h")), "st_driver.h")
@@ -70,11 +70,8 @@ def _kept(made_for: tuple[Any, ...], source: str, ending: str, make: Callable[[P
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        workplace = Path(tempfile.mkdtemp(prefix=f".making-cuda-{key[:16]}-", dir=target.parent))
-        try:
+        with new_scratch(target.parent, ".making-") as workplace:
             os.replace(make(workplace), target)
-        finally:
-            shutil.rmtree(workplace, ignore_errors=True)
     except OSError as error:
         raise BuildError(f"no kernel can be kept in {target.parent}: {error.strerror or error}") from None
     return target

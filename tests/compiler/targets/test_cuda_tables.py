@@ -72,7 +72,8 @@ def test_sums_of_a_row_have_the_same_bits_in_every_run() -> None:
     for _ in range(3):
         np.testing.assert_array_equal(kernel(A=first, B=second).to_scipy().data, found)
     in_order = st.compile(SPGEMM, CSR)(A=first, B=second).to_scipy().data
-    np.testing.assert_array_equal(found, in_order) if gpu.TARGET != "cuda" else np.testing.assert_allclose(found, in_order, rtol=1e-14)
+    rounding = 1e-14 if gpu.TARGET == "cuda" else 0  # a GPU multiplies and adds in one instruction
+    np.testing.assert_allclose(found, in_order, rtol=rounding)
 
 
 @needs_cxx
