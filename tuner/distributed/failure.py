@@ -7,9 +7,13 @@ launcher ends the others.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import sys
+import termios
 import time
+import traceback
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,6 +21,8 @@ from typing import Any, TypeVar
 from ...compiler.errors import BuildError, ResourceError, SparsetuneError
 
 _ALL_FAIL_WITHIN = 2.0  # seconds
+_READ_WITHIN = 2.0  # seconds in which a launcher takes what a rank said
+_HANDED_ON_WITHIN = 0.05  # seconds in which it shows what it took
 
 Result = TypeVar("Result")
 
@@ -30,6 +36,8 @@ def watch(comm: Any) -> None:
         if not shared or quietly.Get_rank() == 0:
             _tell(kind, error, trace, None if shared else f"rank {quietly.Get_rank()} of {quietly.Get_size()}")
         if not shared:
+            wait_until_read(2, _READ_WITHIN)  # what lies in a pipe is lost with the rank that wrote it
+            time.sleep(_HANDED_ON_WITHIN)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI would say once more that this rank ends the others
             comm.Abort(status_of(error))
 
@@ -67,6 +75,22 @@ def status_of(error: BaseException) -> int:
     return 3 if isinstance(error, (BuildError, ResourceError, MemoryError)) else 1
 
 
+def wait_until_read(descriptor: int, seconds: float) -> bool:
+    """Wait until the reader of a pipe has taken all that was written into it, at most so many seconds.
+
+    Returns:
+        Whether nothing is left; files and terminals keep what they are given.
+    """
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return True
+    end = time.monotonic() + seconds
+    while left := int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder):
+        if time.monotonic() > end:
+            break
+        time.sleep(0.001)
+    return not left
+
+
 def _happens_everywhere(comm: Any) -> bool:
     """Whether every rank gets here within a moment."""
     here, end = comm.Ibarrier(), time.monotonic() + _ALL_FAIL_WITHIN
@@ -79,7 +103,8 @@ def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType 
     """Say what happened: in one line for what users meet, else as Python does."""
     if isinstance(error, (SparsetuneError, MemoryError)):
         first = next(iter(str(error).splitlines()), "there is not enough memory")
-        print(f"sparsetune: error: {f'{whose}: ' if whose else ''}{kind.__name__}: {first}", file=sys.stderr, flush=True)
+        shown = f"sparsetune: error: {f'{whose}: ' if whose else ''}{kind.__name__}: {first}\n"
     else:
-        sys.__excepthook__(kind, error, trace)
-        sys.stderr.flush()
+        shown = "".join(traceback.format_exception(kind, error, trace))
+    sys.stderr.write(shown)
+    sys.stderr.flush()

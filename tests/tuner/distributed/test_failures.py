@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from mpi_runs import launcher, mpiexec
 from sparsetune.compiler.native.toolchain import available_compilers
+from sparsetune.tuner.distributed.failure import wait_until_read
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")]
 PROGRAM = Path(__file__).parents[2] / "mpi_failures.py"
@@ -39,6 +42,22 @@ def test_a_rank_that_is_killed_while_results_are_summed_ends_the_others(tmp_path
 def test_an_error_of_the_program_on_one_rank_ends_the_others(tmp_path: Path) -> None:
     shown = _failed("python", tmp_path).stderr.strip().splitlines()
     assert (shown[0], shown[-1]) == ("Traceback (most recent call last):", "ZeroDivisionError: of one rank")
+
+
+def test_a_rank_ends_when_what_it_said_was_read() -> None:
+    reader, writer = os.pipe()
+    try:
+        assert wait_until_read(writer, 0.0)
+        os.write(writer, b"a last line")
+        assert not wait_until_read(writer, 0.02)  # a reader that hangs keeps nobody for ever
+        late = threading.Timer(0.1, os.read, (reader, 100))
+        late.start()
+        assert wait_until_read(writer, 10.0)
+        assert late.finished.is_set()
+        late.join()
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_without_mpi4py_one_line_says_what_to_install(tmp_path: Path) -> None:
