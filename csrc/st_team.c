@@ -404,6 +404,8 @@ int64_t st_team_workers(void) { return __atomic_load_n(&team.workers, __ATOMIC_R
 
 int64_t st_team_alone_calls(void) { return __atomic_load_n(&team.alone_calls, __ATOMIC_RELAXED); }
 
+void st_team_gather(void) { __atomic_store_n(&team.alone, 0, __ATOMIC_RELAXED); }
+
 /* A child has none of its parent's workers, nor the other callers. */
 static void begin_anew(void) { memset(&team, 0, sizeof team); }
 

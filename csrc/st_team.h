@@ -35,6 +35,9 @@ int64_t st_team_workers(void);
 
 /* How many calls that had work for several threads did without some: since workers had had no core before, or had none by the end. */
 int64_t st_team_alone_calls(void);
+
+/* Call workers again from the next call on, though they had no core a moment before. */
+void st_team_gather(void);
 /* end */
 
 typedef void st_team_function(int64_t threads, int64_t pieces, bool own, st_work *work, const void *context);

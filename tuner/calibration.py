@@ -78,7 +78,7 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
         ]
         least = [math.inf] * len(runs)
         for _ in range(_TURNS):
-            before = counters.look()
+            before = counters.begin()
             for place, run in enumerate(runs):
                 least[place] = min(least[place], least_of(run, max(1, math.ceil(_SAMPLE / max(least_of(run, 1, 1), 1e-9))), 1))
             company.append(counters.since(before))

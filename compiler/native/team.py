@@ -92,6 +92,13 @@ def alone_calls() -> int:
     return 0 if found is None else found.st_team_alone_calls()
 
 
+def gather() -> None:
+    """Have workers called again, though others had kept them from their cores a moment before, after which calls work alone for a while."""
+    found = _loaded_team()
+    if found is not None:
+        found.st_team_gather()
+
+
 def _loaded_team() -> Any:
     return _team() if _team.cache_info().currsize else None
 

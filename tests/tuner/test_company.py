@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import runpy
 import subprocess
@@ -16,7 +17,7 @@ import sparsetune as st
 from sparsetune.compiler.native import team
 from sparsetune.tuner.measure import company
 from sparsetune.tuner.measure.company import Company, Witness
-from sparsetune.tuner.measure.sampling import Sample
+from sparsetune.tuner.measure.sampling import Contestant, Sample, take_sample
 from sparsetune.tuner.measure.turn import Turn
 from sparsetune.tuner.nightly import racer
 
@@ -83,12 +84,16 @@ def test_waiting_beside_what_was_timed_does_not_count() -> None:
 @dataclass
 class FakeTeam:
     calls: int = 0
+    gathered: int = 0
 
     def alone_calls(self) -> int:
         return self.calls
 
     def workers(self) -> int:
         return 3
+
+    def gather(self) -> None:
+        self.gathered += 1
 
 
 def test_loops_that_did_without_their_threads_are_disturbed() -> None:
@@ -101,6 +106,37 @@ def test_loops_that_did_without_their_threads_are_disturbed() -> None:
     found = witness.since(before)
     assert (found.lacked, found.disturbed) == (3, True)
     assert Sample(8.0, replace(found, seconds=8.0, waited=0.0)).least == 2.0
+
+
+def test_loops_have_their_threads_again_when_a_sample_begins() -> None:
+    """What was in their way a moment before does not disturb twenty samples more."""
+    four = FakeTeam()
+    witness = Witness(four)
+    begun = take_sample(Contestant(lambda: None), 1, witness)
+    assert (four.gathered, begun.company.lacked) == (1, 0)
+    witness.look()
+    assert four.gathered == 1
+
+
+@pytest.mark.parametrize(("busy", "found"), [(0.0, 0.0), (1.0, 1.0)])
+def test_what_others_ran_is_right_over_short_samples(busy: float, found: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system counts in ticks of 10 ms a core, samples of two threads take 1.5 ms: most see no tick, the others one too many."""
+    clock = 0.0
+
+    def ticks(cores: float) -> float:
+        return cores * math.floor(100 * clock) / 100
+
+    monkeypatch.setattr(company, "_machine_times", lambda: (ticks(2 + busy), 0.0))
+    monkeypatch.setattr(company, "time", SimpleNamespace(perf_counter=lambda: clock, process_time=lambda: clock + ticks(1)))
+    witness, samples = Witness(), []
+    for _ in range(300):
+        before = witness.begin()
+        clock += 0.0015
+        samples.append(witness.since(before))
+        clock += 0.0001
+    assert company.share_of_others(samples) == pytest.approx(found, abs=0.2)
+    assert company.crowded(samples) is (found > 0.5)
+    assert not company.crowded(samples[:5])  # where one tick falls says nothing
 
 
 def test_processes_that_measure_ask_the_team_of_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,7 @@ class Crowd:
         self.disturbed = disturbed
         self.samples = 0
 
-    def look(self) -> Look:
+    def begin(self) -> Look:
         return Look(0.0)
 
     def worked(self) -> float:

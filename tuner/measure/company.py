@@ -19,6 +19,7 @@ _LEAST_WAIT = 5e-5  # seconds; threads that are woken wait so long on an idle ma
 _STOLEN = 0.02  # part of a sample and core
 _CROWD = 0.5  # cores that others keep busy
 _TICK = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
+_UNSURE = 3 * _TICK  # seconds that cores were busy beyond what this process ran, by chance of where ticks fall
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Company:
         waited: threads of this process were ready to run and had no core.
         stolen: the hypervisor gave the cores to other machines.
         throttled: the quota of a control group or the heat of a core held this process back.
-        others: other processes ran: what all cores were busy, counted in ticks of the system, less what this process ran, and no less than
-            0; of a short sample it is nothing or a tick too many, so that trials of short samples are mostly taken for disturbed.
+        others: other processes ran: what all cores were busy, less what this process ran. The system counts both in ticks, so that of one
+            sample it is up to a tick a core too much or too little, and may be negative; over many samples that evens out.
         load: threads of the whole machine, beside the one that looks, that ran or were ready to run at the end of the sample.
         lacked: threads that parallel loops did without, since others kept them from their cores, or had a moment before.
     """
@@ -65,9 +66,9 @@ class Company:
 
 
 def share_of_others(found: Sequence[Company]) -> float:
-    """Return how many cores other processes kept busy over several samples. Of short samples it is too much rather than too little."""
+    """Return how many cores other processes kept busy over several samples, as far as ticks tell for sure: of few short ones nothing."""
     seconds = sum(company.seconds for company in found)
-    return max(0.0, sum(company.others for company in found) - _TICK) / seconds if seconds > 0 else 0.0
+    return max(0.0, sum(company.others for company in found) - _UNSURE) / seconds if seconds > 0 else 0.0
 
 
 def crowded(found: Sequence[Company]) -> bool:
@@ -96,6 +97,8 @@ class Team(Protocol):
 
     def workers(self) -> int: ...
 
+    def gather(self) -> None: ...
+
 
 class Witness:
     """Reads the counters of Linux and of a team of threads; where one of them is not to be had, its figure stays 0."""
@@ -103,6 +106,13 @@ class Witness:
     def __init__(self, team: Team | None = None) -> None:
         self._team = team
         self._throttles = tuple(_throttle_files())
+
+    def begin(self) -> Look:
+        """Return the counters before a sample, and let loops have all their threads: they work alone for a while after others were in the
+        way, which is no news of the sample that follows."""
+        if self._team is not None:
+            self._team.gather()
+        return self.look()
 
     def look(self) -> Look:
         """Return the counters now. Takes some tens of microseconds a thread."""
@@ -120,7 +130,7 @@ class Witness:
         others = (now.busy - before.busy) - (now.own - before.own)
         return Company(
             now.clock - before.clock, max(0.0, now.waited - before.waited), now.stolen - before.stolen,
-            now.throttled - before.throttled, max(0.0, others), _ready(),
+            now.throttled - before.throttled, others, _ready(),
             float(self._team.workers()) if self._team is not None and now.alone > before.alone else 0.0,
         )  # fmt: skip
 
@@ -128,7 +138,7 @@ class Witness:
 class Alone:
     """A witness of a machine that does nothing else, for clocks that tests make."""
 
-    def look(self) -> Look:
+    def begin(self) -> Look:
         return Look(0.0)
 
     def worked(self) -> float:

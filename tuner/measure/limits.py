@@ -116,7 +116,7 @@ def _least(pool: ThreadPoolExecutor, runs: list[Callable[[], Any]]) -> tuple[flo
     """Return the seconds of the fastest of some turns in which all runs go at once, and what each turn was disturbed by."""
     witness, times, beside = Witness(), [], []
     while sum(not one.disturbed for one in beside) < _RUNS and len(beside) < _MOST_RUNS:
-        before, start = witness.look(), time.perf_counter()
+        before, start = witness.begin(), time.perf_counter()
         for future in [pool.submit(run) for run in runs]:
             future.result()
         times.append(time.perf_counter() - start)

@@ -95,7 +95,7 @@ class Sample:
 class Counters(Protocol):
     """What tells the company of a sample: ``company.Witness``, or ``company.Alone``."""
 
-    def look(self) -> Look: ...
+    def begin(self) -> Look: ...
 
     def since(self, before: Look) -> Company: ...
 
@@ -109,7 +109,7 @@ def quiet(samples: Sequence[Sample]) -> list[Sample]:
 
 def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: Clock = time.perf_counter) -> Sample:
     """Time a batch of runs, and tell what else the machine did."""
-    before = counters.look()
+    before = counters.begin()
     if contestant.device is not None:
         return Sample(contestant.device(batch) / batch + contestant.beside, counters.since(before))
     if contestant.before is not None:
@@ -144,7 +144,7 @@ def _run_apart(contestant: Contestant, batch: int, clock: Clock) -> float:
 def run_once(contestant: Contestant, counters: Counters | None = None, clock: Clock = time.perf_counter) -> tuple[Any, Sample]:
     """Return the result of a run, and what it took."""
     counters = counters or Alone()
-    before, start = counters.look(), clock()
+    before, start = counters.begin(), clock()
     result = contestant.run()
     seconds = clock() - start if contestant.device is None else contestant.device(1)
     return result, Sample(seconds + contestant.beside, counters.since(before))

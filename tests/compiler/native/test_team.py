@@ -21,6 +21,7 @@ void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t
 void stall(int32_t before_seat, int32_t in_piece);
 int64_t stalled(void);
 int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost);
+void gather(void);
 uint64_t woken_from(int32_t core);
 """
 
@@ -60,6 +61,7 @@ void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t
 void allow(int64_t running) { st_team_allow(running, NULL, 0, 1000000); }
 int64_t workers(void) { return st_team_workers(); }
 int64_t alone_calls(void) { return st_team_alone_calls(); }
+void gather(void) { st_team_gather(); }
 int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost) {
   team.alone = 0;
   judge(nanoseconds, for_worker, lost);
@@ -172,6 +174,10 @@ def test_callers_work_alone_for_a_while_after_workers_without_a_core() -> None:
     assert library.alone_after(20 * second, 15 * second, True)
     assert library.alone_calls() == before + 1
     assert counted(library, 4, 40) == ([1] * 40, 40)
+    assert library.alone_calls() == before + 2
+    library.gather()  # what is measured next has its threads again
+    assert counted(library, 4, 40)[0] == [1] * 40
+    assert library.alone_calls() == before + 2
 
 
 def test_several_callers_at_once() -> None:
