@@ -21,8 +21,7 @@ from ..compiler.shown import shown
 from ..compiler.storage.recalled import recalled
 from .asking import choose, lookup
 from .extents import known_extents
-from .kernels import kept_kernel
-from .session import tune
+from .kept_kernels import kept_kernel
 
 TUNE = "SPARSETUNE_TUNE"
 """The environment variable that makes ``autotune`` tune where it is 1."""
@@ -136,6 +135,8 @@ class AutoTuned:
             options = {**options, "output_format": kept.usual_format if form is None else form}
         places = {name: options[name] for name in ("output_format", "target", "database", "semiring", "dtype", "shape", "boundary")}
         if self._tunes and lookup(expression, given, threads=threads, **places).origin != "exact":
+            from .session import tune  # which imports all that searches and measures
+
             tune(expression, given, trials=self.trials, threads=threads, **places)
 
         def chosen(*_request: Any) -> Schedule:

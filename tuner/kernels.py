@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from itertools import dropwhile
 from typing import Any
 
@@ -16,24 +15,21 @@ from ..compiler.concrete.check import formats_of
 from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.given import constant_extents
 from ..compiler.concrete.nodes import Program
-from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.kernel import Kernel
 from ..compiler.native.toolchain import Compiler, find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
-from ..compiler.pipeline import compile_kernel
 from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from ..compiler.targets.c import compile_flags
 from .extents import reads
+from .kept_kernels import kept_kernel
 from .legality import keeps_values
 from .limits import workspace_elements
 from .problem import Problem
 from .records import digest
-
-KEPT = 64  # kernels whose code a process keeps at hand
 
 
 @frozen
@@ -190,47 +186,6 @@ def _compile(assignment: Assignment, task: Task, schedule: Schedule, free: Mappi
     constants, wish = constant_extents(assignment, formats, task.extents), None if task.dtype is None else np.dtype(task.dtype)
     edges = task.boundary
     return kept_kernel(task.expression, formats, constants, schedule, wish, task.target, task.semiring, boundary=edges, determined=free)
-
-
-def kept_kernel(
-    expression: str,
-    formats: Mapping[str, Format],
-    extents: Mapping[str, int],
-    schedule: Schedule,
-    dtype: np.dtype[Any] | None,
-    target: str,
-    semiring: tuple[str, str],
-    convert: str = "auto",
-    boundary: Boundary = None,
-    determined: Collection[str] = (),
-) -> Kernel:
-    """Return what ``compile_kernel`` gives, the same one for the same arguments: its code is generated once in a process.
-
-    A lookup that asks whether a schedule is legal generates the code that is run next, and so does every ``compile`` with schedule "auto".
-    """
-    edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
-    given = tuple(formats.items()), tuple(extents.items()), schedule, dtype, target, semiring, convert, edges, tuple(determined)
-    return _kept(expression, *given)
-
-
-@lru_cache(KEPT)
-def _kept(
-    expression: str,
-    formats: tuple[tuple[str, Format], ...],
-    extents: tuple[tuple[str, int], ...],
-    schedule: Schedule,
-    dtype: np.dtype[Any] | None,
-    target: str,
-    semiring: tuple[str, str],
-    convert: str,
-    edges: Any,
-    determined: tuple[str, ...],
-) -> Kernel:
-    boundary = dict(edges) if isinstance(edges, tuple) else edges
-    return compile_kernel(
-        expression, dict(formats), dict(extents), schedule, dtype, target, semiring=semiring, convert=convert, boundary=boundary,
-        determined=determined,
-    )  # fmt: skip
 
 
 def _without_words(source: str) -> str:

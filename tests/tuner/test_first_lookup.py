@@ -74,3 +74,24 @@ def test_first_lookup_of_what_was_looked_up_before_imports_next_to_nothing(
     assert first == second
     assert len(loaded.split()) <= MOST_KNOWN
     assert not {"sqlite3", "platformdirs", "tempfile", "_cffi_backend"} & set(loaded.split())
+
+
+SEARCHING = {"campaign", "measure", "search", "session", "trials", "model", "lookup", "kernels"}
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("kind", ["kernel", "function"])
+def test_kernels_whose_schedule_was_looked_up_before_import_nothing_that_chooses_or_searches(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARSETUNE_ANSWERS", str(tmp_path / "answers"))
+    monkeypatch.setenv("SPARSETUNE_DATABASE", str(tmp_path / "s.sqlite"))
+    expression, operands, _ = CASES["SpMV"]
+    made = {
+        "kernel": f'st.compile("{expression}", formats=dict(A="csr"), schedule="auto")(**operands)',
+        "function": f'st.autotune("{expression}")(**operands)',
+    }[kind]
+    program = f"{PROGRAM[: PROGRAM.index('match =')]}{made}\n{PROGRAM[PROGRAM.index('print'):]}".format(operands=operands)
+    for _ in range(2):
+        loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert {name.split(".")[2] for name in loaded if name.startswith("sparsetune.tuner.")} & SEARCHING == set()
