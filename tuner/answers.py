@@ -166,14 +166,28 @@ def _operand(data: Any) -> Iterator[str | bytes]:
     elif kind.__name__ == "Tensor" and kind.__module__ == _TENSORS:
         yield f"tensor {data.shape} {data.format} {data.dtype.str} {data.fill_value!r}"
         yield from _sampled(array for level in data.levels for _, array in sorted(level.parts.items()))
-    elif kind.__module__.startswith("scipy.sparse") and attribute(data, "format") in ("csr", "csc"):
-        arrays = [attribute(data, name) for name in ("indptr", "indices", "data")]
-        if not all(type(array) is np.ndarray and array.ndim == 1 for array in arrays):
-            raise _Unlike
-        yield f"{kind.__name__} {data.shape} {arrays[2].dtype.str} {len(arrays[2])}"
-        yield from _sampled(arrays[:2])
+    elif kind.__module__.startswith(("scipy.sparse", "sparse.")) and (parts := _parts_of(data)):
+        *indices, values = parts
+        yield f"{kind.__module__}.{kind.__name__} {data.shape} {values.dtype.str} {len(values)} {attribute(data, 'fill_value')!r}"
+        yield from _sampled(indices)
     else:
         raise _Unlike
+
+
+def _parts_of(data: Any) -> list[NDArray[Any]]:
+    """Return the index arrays of a sparse array of another library and its values, empty where it is not stored as usual. Raises
+    ``_Unlike`` if one of them is no array of one dimension."""
+    names = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "coo": ("row", "col")}.get(attribute(data, "format"), ())
+    if (coordinates := attribute(data, "coords")) is not None:  # of as many dimensions as there are
+        indices = list(coordinates)
+    elif names:
+        indices = [attribute(data, name) for name in names]
+    else:
+        return []
+    parts = [*indices, attribute(data, "data")]
+    if not all(type(part) is np.ndarray and part.ndim == 1 for part in parts):
+        raise _Unlike
+    return parts
 
 
 def _sampled(arrays: Iterable[NDArray[Any]]) -> Iterator[str | bytes]:

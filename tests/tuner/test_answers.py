@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st_draw
 from sparsetune.compiler.native import folders
 from sparsetune.tuner import answers, asking, constants
 from sparsetune.tuner import lookup as finding
@@ -149,11 +151,78 @@ def test_the_oldest_answers_make_room(found: list[str], folder: Path, monkeypatc
 
 
 def test_what_cannot_be_told_from_others_has_no_answer(found: list[str], folder: Path) -> None:
-    coordinates = matrix().tocoo()
+    diagonals = matrix().todia()  # of which values that are 0 are not stored in rows
     for _ in range(2):
-        look(coordinates)
+        look(diagonals)
     assert len(found) == 2
     assert not folder.exists()
+
+
+@st_draw.composite
+def questions(draw: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """A lookup of a kernel on a matrix of some pattern, format and type."""
+    expression, form = draw(st_draw.sampled_from([
+        (EXPRESSION, None), ("Y(i,k) = A(i,j) * X(j,k)", None), ("C(i,k) = A(i,j) * A(k,j)", "csr"), ("S(i,j) = A(i,j) * x(j)", "csr"),
+    ]))  # fmt: skip
+    rng, width = np.random.default_rng(draw(st_draw.integers(0, 3))), draw(st_draw.sampled_from([3, 40]))
+    stored = draw(st_draw.sampled_from(["csr", "csc", "coo"]))
+    density, dtype = draw(st_draw.sampled_from([0.01, 0.2])), draw(st_draw.sampled_from([np.float32, np.float64]))
+    operands = {"A": scipy.sparse.random_array((60, 40), density=density, rng=rng, format=stored, dtype=dtype)}
+    if "X" in expression:
+        operands["X"] = np.ones((40, width), dtype)
+    if "x" in expression:
+        operands["x"] = np.ones(40, dtype)
+    return expression, operands, {"output_format": form, "threads": draw(st_draw.sampled_from([1, 2]))}
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(asked=st_draw.lists(questions(), min_size=1, max_size=8))
+def test_answers_are_what_would_be_found(found: list[str], folder: Path, asked: list[Any]) -> None:
+    def answered(kept: str) -> list[Match]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(answers.ANSWERS, kept)
+            patch.setattr(finding, "_modelled", OrderedDict())
+            return [st.lookup(expression, operands, **options) for expression, operands, options in asked]
+
+    first, again, without = answered(str(folder)), answered(str(folder)), answered("")
+    assert first == again == without
+
+
+def by_coordinates(**replaced: Any) -> Any:
+    stored = matrix().tocoo()
+    parts = {"row": stored.row, "col": stored.col, "data": stored.data} | replaced
+    return scipy.sparse.coo_array((parts["data"], (parts["row"], parts["col"])), shape=stored.shape)
+
+
+@pytest.mark.parametrize("made", ["coordinates", "a matrix of coordinates", "PyData sparse"])
+def test_arrays_of_coordinates_have_answers(found: list[str], made: str) -> None:
+    stored = matrix().tocoo()
+    if made == "PyData sparse":
+        operand = pytest.importorskip("sparse").COO.from_scipy_sparse(stored)
+    else:
+        operand = scipy.sparse.coo_matrix(stored) if made == "a matrix of coordinates" else stored
+    assert look(operand) == look(operand)
+    assert len(found) == 1
+
+
+def test_other_coordinates_are_another_question(found: list[str]) -> None:
+    stored = by_coordinates()
+    look(stored)
+    look(by_coordinates(data=2 * stored.data))
+    assert len(found) == 1
+    look(by_coordinates(col=stored.col[::-1].copy()))
+    look(by_coordinates(row=stored.row[::-1].copy()))
+    look(by_coordinates(data=stored.data.astype(np.float32)))
+    look(scipy.sparse.coo_array((stored.data[1:], (stored.row[1:], stored.col[1:])), shape=stored.shape))
+    assert len(found) == 5
+
+
+def test_tensors_of_coordinates_have_answers(found: list[str]) -> None:
+    tensor = scipy.sparse.coo_array((np.ones(3), (np.array([0, 1, 3]), np.array([2, 0, 1]), np.array([1, 1, 0]))), shape=(4, 3, 2))
+    operands = {"B": tensor, "c": np.ones(2)}
+    first, second = (st.lookup("A(i,j) = B(i,j,k) * c(k)", operands) for _ in range(2))
+    assert first == second
+    assert len(found) == 1
 
 
 def test_folders_are_where_the_platform_has_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
