@@ -42,18 +42,7 @@ from .partial import Partial
 from .publishing import publish, results_option
 from .race import Pace, race
 from .records import Taken
-
-TABLE_2 = {
-    "SpMMH-GEMM": "A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)",
-    "SpMM-GEMM": "A(i,l) = T(i,j) * C(j,k) * D(k,l)",
-    "SpTTM-TTM": "A(i,l,m) = T(i,j,k) * C(j,l) * D(k,m)",
-    "SpTTM-SpTTM": "S(i,j,m) = T(i,j,k) * C(k,l) * D(l,m)",
-    "SDDMM-SpMM": "A(i,l) = T(i,j) * C(i,k) * D(j,k) * E(j,l)",
-    "MTTKRP-GEMM": "A(i,m) = T(i,k,l) * C(l,j) * D(k,j) * E(j,m)",
-    "SDDMM-SpMM-GEMM": "A(i,m) = T(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)",
-    "SpTTM-TTM-TTM": "A(l,m,n) = T(i,j,k) * C(i,l) * D(j,m) * E(k,n)",
-}
-"""The kernels of SparseAuto."""
+from .table_3 import COPIES, STEPS, TABLE_2, counts, with_copies
 
 SAMPLE, SHALLOW, LISTED = 300, 6, 4
 """How many forests of least depth are drawn and priced, how many of the cheapest of these run, and how many of the cheapest of all run."""
@@ -83,6 +72,25 @@ def stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
     for name, text in TABLE_2.items():
         yield name, lambda name=name, text=text: measured(name, text)
+
+
+def rules() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
+    """Yield Table 3 beside ours: what the last two stages leave under the rules of the paper, one more at a time, and with copies."""
+
+    def measured(name: str) -> list[Point]:
+        found = list[Point]()
+        for letters in STEPS:
+            begin = time.perf_counter()
+            both = counts(name, letters)
+            seconds = time.perf_counter() - begin
+            stages = zip(("poset", "all"), both, strict=True)
+            found += [Point("rules", name, f"{stage} {letters}", seconds, *left, "") for stage, left in stages]
+        begin = time.perf_counter()
+        left = with_copies(name)
+        return [*found, Point("rules", name, COPIES, time.perf_counter() - begin, *left, "")]
+
+    for name in TABLE_2:
+        yield name, lambda name=name: measured(name)
 
 
 def known_sizes(problem: Problem) -> dict[str, float]:
@@ -273,8 +281,8 @@ def main(results: Path, minutes: float, seconds: float, only: str, again: tuple[
     begin, kept = time.monotonic(), Partial(results / "forests.csv", Point)
     pace, now = Pace(seconds, 5, 51), Taken()
     known = {(one.part, one.case) for one in kept.rows if (one.machine, one.commit) == (now.machine, now.commit) or not _named(one, again)}
-    parts = {"stages": stages(), "ablation": without_stages(), "cases": cases(pace), "all": every(pace), "further": further(pace),
-             "extents": extents(pace), "family": family(pace)}  # fmt: skip
+    parts = {"stages": stages(), "rules": rules(), "ablation": without_stages(), "cases": cases(pace), "all": every(pace),
+             "further": further(pace), "extents": extents(pace), "family": family(pace)}  # fmt: skip
     ordered = sorted(parts, key=lambda part: again.index(part) if part in again else len(again))
     items = ((part, case, measure) for part in ordered for case, measure in parts[part])
     left = [item for item in items if item[:2] not in known and item[1].startswith(only)]
