@@ -53,6 +53,15 @@ def assert_meaningful(record: Record) -> None:
     assert from_json(json.loads(json.dumps(to_json(record)))) == record
 
 
+def test_of_a_sample_only_what_others_ran_may_be_negative() -> None:
+    """It is a difference of two counts."""
+    figures = (0.002, 0.002, 0.0, 0.0, 0.0, -0.004, 1.0)
+    record = replace(measurement(), samples=(figures,))
+    assert from_json(json.loads(json.dumps(to_json(record)))) == record
+    with pytest.raises(DatabaseError, match="samples"):
+        from_json(to_json(replace(record, samples=((0.002, -0.002, *figures[2:]),))))
+
+
 def test_20000_random_and_mutated_records() -> None:
     found = admitted(record_mutations.lines(17, 20_000))
     assert 1_000 < len(found) < 10_000  # the changes are neither all harmless nor all fatal

@@ -267,7 +267,7 @@ def test_the_default_makes_the_reference_where_what_should_be_quicker_does_not_e
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "_quickest", lambda *_given: "unroll(j, 9)")
-    result = campaign(database, seconds=10.0)
+    result = campaign(database, seconds=60.0)
     assert str(result.best) == "unroll(j, 2)"
     assert result.speedup == pytest.approx(4, rel=0.05)
 

@@ -27,15 +27,16 @@ MOST_TOLD = 20
 _seconds = fields.number(*SECONDS, "a number of seconds")
 _ratio = fields.number(1e-9, 1e9)
 _amount = fields.number(0, 1e9)
+_FIGURES = {"seconds": _seconds, "others": fields.number(-1e9, 1e9)}  # of a sample; what is left after a difference may be negative
 
 
-def _sample(value: Any) -> tuple[float, ...]:
-    """The figures of ``records.SAMPLE``, all but the last ones, or seconds alone."""
+def sample(value: Any) -> tuple[float, ...]:
+    """Return the figures of ``records.SAMPLE``, all but the last ones, or seconds alone."""
     if not isinstance(value, (list, tuple)):
         return (_seconds(value),)
     if len(value) not in SAMPLE_LENGTHS:
         raise fields.Unfit(f"a list of samples of {len(SAMPLE)} numbers")
-    return (_seconds(value[0]), *(_amount(figure) for figure in value[1:]))
+    return tuple(_FIGURES.get(name, _amount)(figure) for name, figure in zip(SAMPLE, value, strict=False))
 
 
 _WORKLOAD: dict[str, fields.Check] = {
@@ -68,7 +69,7 @@ _MEASUREMENT: dict[str, fields.Check] = _COMMON | {
     "seconds": fields.optional(_seconds),
     "low": fields.optional(_seconds),
     "high": fields.optional(_seconds),
-    "samples": fields.list_of(_sample),
+    "samples": fields.list_of(sample),
     "disturbed": fields.truth,
     "origin": fields.text(),
     "parameters": fields.facts,

@@ -13,8 +13,8 @@ from ...compiler.frozen import frozen
 from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
 from ..database import fields
-from ..database.gate import SECONDS, read_json
-from ..records import SAMPLE, SAMPLE_LENGTHS, USUAL_SEMIRING, Status
+from ..database.gate import SECONDS, read_json, sample
+from ..records import USUAL_SEMIRING, Status
 from ..written import write_whole
 
 TABLE_SCHEMA = 1
@@ -96,15 +96,6 @@ class TruthTable:
 
 
 _seconds = fields.optional(fields.number(*SECONDS, "a number of seconds"))
-_figures = fields.list_of(fields.number(0, 1e9))
-
-
-def _sample(value: Any) -> tuple[float, ...]:
-    found = _figures(value)
-    if len(found) not in SAMPLE_LENGTHS:
-        raise fields.Unfit(f"a list of samples of {len(SAMPLE)} numbers")
-    return found
-
 
 _POINT: dict[str, fields.Check] = {
     "schedule": fields.text(fields.TEXT_LETTERS),
@@ -112,7 +103,7 @@ _POINT: dict[str, fields.Check] = {
     "status": lambda value: Status(fields.one_of([status.value for status in Status])(value)),
     "low": _seconds,
     "high": _seconds,
-    "samples": fields.list_of(_sample),
+    "samples": fields.list_of(sample),
     "disturbed": fields.truth,
     "origin": fields.one_of(ORIGINS),
     "source": fields.text(),

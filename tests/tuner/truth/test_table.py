@@ -32,7 +32,7 @@ def test_a_table_written_by_hand(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    sample = (0.002, 0.002, 0.0, 0.0, 0.0, 0.0, 1.0)
+    sample = (0.002, 0.002, 0.0, 0.0, 0.0, -0.004, 1.0)
     points = (
         TablePoint(schedule="", seconds=0.002, low=0.002, high=0.003, samples=(sample,), origin="default", source="a", build_seconds=0.1),
         TablePoint(schedule="unroll(j, 2)", seconds=0.002, source="a", disturbed=True),
