@@ -101,12 +101,12 @@ _RULES = """\
   the sparse operand are 1e3 and more, and k is at least as long as j. Then a buffer of j or k elements is never better than one of l or m:
   two schedules less of SDDMM-SpMM-GEMM, four of SpTTM-TTM-TTM.
 - **Copies.** Under these rules the counts after the last stage are the paper's for all kernels, those after the poset for six. For the
-  other two its poset leaves more than ours, all of which its last stage drops. Its splits may leave one factor alone (`loc` = 1 of its Algorithm
-  1), whose producer is a copy: `i[l[C] m[j[k[T*D]] k[n[TD*E]] l[n[TDE*C]]]]` is as shallow as without. Where one loop or one mode more is
-  the price of the other, as for these two kernels alone, such forests pass the poset, and all are dropped by costs: the copy takes time
-  and memory. The last column has one copy at most, under rules a and b. How many more the paper had cannot be told: what is left of the
-  scan of its first stage's counts (128 of SpMM-GEMM, 352 of SpTTM-TTM, 692 of SpMMH-GEMM) is far above all forests whose producers sum
-  (58, 275 and 58, whatever their buffers), so its space has producers that do not.
+  other two its poset leaves more than ours, all of which its last stage drops. Its splits may leave one factor alone (`loc` = 1 of its
+  Algorithm 1), whose producer is a copy: `i[l[C] m[j[k[T*D]] k[n[TD*E]] l[n[TDE*C]]]]` is as shallow as without. Where one loop or one
+  mode more is the price of the other, as for these two kernels alone, such forests pass the poset, and all are dropped by costs: the copy
+  takes time and memory. The last column has one copy at most, under rules a and b. How many more the paper had cannot be told: what is
+  left of the scan of its first stage's counts (128 of SpMM-GEMM, 352 of SpTTM-TTM, 692 of SpMMH-GEMM) is far above all forests whose
+  producers sum (58, 275 and 58, whatever their buffers), so its space has producers that do not.
 
 Transposed matrices add nothing to what is left: their copy is a buffer of two modes."""
 
@@ -124,8 +124,8 @@ def _beside_table_3(points: Sequence[Point]) -> list[str]:
         return []
     heads = ("kernel", "paper", "ours", "rules that make the difference", "with all rules", "poset with copies")
     title = (
-        "## Beside Table 3 of SparseAuto\n\nSchedules (buckets of equal cost) after the depth poset and after costs over all sizes, and what"
-        " becomes of ours under the rules of the paper, one more at a time, as far as its counts tell them."
+        "## Beside Table 3 of SparseAuto\n\nSchedules (buckets of equal cost) after the depth poset and after costs over all sizes, and"
+        " what becomes of ours under the rules of the paper, one more at a time, as far as its counts tell them."
     )
     return [title, table(heads, rows), _RULES]
 
