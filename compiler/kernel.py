@@ -23,6 +23,7 @@ from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
 from .format import Format
 from .frozen import frozen
+from .lowering.depth import depth_is_bounded
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
 from .lowering.tensors import TensorType
@@ -268,11 +269,12 @@ class Kernel:
         form = self.formats[result.tensor]
         wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
         types[result.tensor] = TensorType(form, kind.name, (wide,) * len(form))
-        return lower(
-            self.concretized.program, types, result, sources=self.concretized.sources,
-            extents={**self.extents, **self.viewed.constants}, viewed=self.viewed,
-            expression=self.assignment.text, schedule=str(self.schedule), wide=signature.wide,
-        )  # fmt: skip
+        with depth_is_bounded():
+            return lower(
+                self.concretized.program, types, result, sources=self.concretized.sources,
+                extents={**self.extents, **self.viewed.constants}, viewed=self.viewed,
+                expression=self.assignment.text, schedule=str(self.schedule), wide=signature.wide,
+            )  # fmt: skip
 
     def __repr__(self) -> str:
         sparse = {name: str(form) for name, form in self.formats.items() if not form.is_dense}

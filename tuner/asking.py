@@ -20,7 +20,7 @@ from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
 from .answers import keep_answer, known_answer, question
-from .match import Match
+from .match import TARGETS, Match
 from .urls import database_url, file_stamp, sqlite_path
 from .verbose import tell
 
@@ -115,7 +115,10 @@ def choose(
     shape: Mapping[str, Any] | None = None,
     boundary: Boundary = None,
 ) -> Schedule:
-    """Return the schedule for ``evaluate``: as ``lookup``, but the default one where only the caller knows an extent."""
+    """Return the schedule for ``evaluate``: as ``lookup``, but the default one for targets that nothing is tuned for, and where only the
+    caller knows an extent."""
+    if target not in TARGETS:
+        return Schedule()
     try:
         return lookup(
             expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
 
+TARGETS = ("cpu", "cuda")
+"""What schedules are tuned for, and looked up."""
+
 MEANING = {
     "exact": "tuned on this very input",
     "similar": "tuned on a similar input",

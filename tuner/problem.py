@@ -39,9 +39,9 @@ from ..compiler.storage.tensor import Tensor
 from .extents import all_extents, known_extents, reads
 from .features import describe_input
 from .limits import NO_LIMITS, Limits
+from .match import TARGETS
 from .records import Input, Workload, edges_text, semiring_text
 
-TARGETS = ("cpu", "cuda")
 _OF_SOME_VALUES = {("max", "*"), ("min", "*"), ("+", "and")}
 """Semirings of some values only: products distribute over sums where nothing is negative, or is 0 or 1."""
 
@@ -244,7 +244,7 @@ def make_problem(
         ExpressionError: the text is no index notation; an operand is missing or not used; there is no such semiring, or index.
         FormatError, DataError: the result's format, an operand, a dtype or the number of threads is not meaningful.
         ShapeError: extents disagree, or no operand gives one.
-        TuningError: the target is not one of ``TARGETS``.
+        TuningError: the target is not one of ``match.TARGETS``.
         BuildError: this machine lacks the target, and arch does not name it.
         ScheduleError: arch has no meaning.
     """
@@ -282,7 +282,7 @@ def require_target(target: str, arch: str | None = None) -> None:
     """Refuse a target that is none, or that neither this machine has nor ``arch`` names.
 
     Raises:
-        TuningError: it is not one of ``TARGETS``.
+        TuningError: it is not one of ``match.TARGETS``.
         ScheduleError: arch names no architecture, or the target has none.
         BuildError: there is no GPU, and no arch.
     """

@@ -9,6 +9,7 @@ from ..ir.intrinsics import OF_LANES
 from ..ir.nodes import Call, Function, Run
 from ..ir.printer import show_function
 from ..ir.rewrite import nodes_of
+from ..lowering.depth import depth_is_bounded
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import VectorUnit
 from ..targets.c import C
@@ -25,13 +26,15 @@ STAGES = stage_names(C)
 
 def kernel_source(spec: KernelSpec, target: Target) -> str:
     """Return the source of a kernel for a target."""
-    unit = target.vectors(spec)
-    return _printed(spec, target, target.passes.run(spec.function, unit), unit)
+    with depth_is_bounded():
+        unit = target.vectors(spec)
+        return _printed(spec, target, target.passes.run(spec.function, unit), unit)
 
 
 def kernel_stages(spec: KernelSpec, target: Target) -> dict[str, str]:
     """Return the kernel after each of its stages, in order."""
-    return dict(zip(stage_names(target), _stages(spec, target), strict=True))
+    with depth_is_bounded():
+        return dict(zip(stage_names(target), _stages(spec, target), strict=True))
 
 
 def _stages(spec: KernelSpec, target: Target) -> Iterator[str]:

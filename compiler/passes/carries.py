@@ -157,12 +157,12 @@ def _tiles(loop: For, carry: Carry) -> For:
 
 
 def _first(slot: Value, tile: Var, number: Value) -> Value:
-    """Return the first slot of a tile of so high a number."""
+    """Return the first slot of a tile of so high a number: loops inside of it stand at their first iteration, which is number 0."""
+    if tile.name not in slot.variables:
+        return ZERO if slot.variables else slot
     match slot:
         case Binary("+", left, right):
             return add(_first(left, tile, number), _first(right, tile, number))
         case Binary("*", left, right):
             return multiply(_first(left, tile, number), right)
-        case Var():
-            return number if slot == tile else ZERO
-    return slot
+    return number

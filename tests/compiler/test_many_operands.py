@@ -13,7 +13,7 @@ from effort import calls
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.deadline import Deadline, TimeOver
-from sparsetune.compiler.errors import ExpressionError
+from sparsetune.compiler.errors import ExpressionError, ScheduleError
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.passes.short_sums import MOST_SUMS
 from sparsetune.compiler.space import products
@@ -89,6 +89,21 @@ def test_long_chains_take_as_long_to_compile_as_they_have_matrices() -> None:
     effort(4)  # what is known of classes is found once
     short, middle, long = effort(16), effort(32), effort(48)
     assert long - middle <= 1.2 * (middle - short)
+
+
+@pytest.mark.parametrize(("count", "form"), [(250, None), (250, "csr")])
+def test_loops_that_are_nested_too_deeply_are_refused_in_words(count: int, form: str | None) -> None:
+    """Lowering goes down some functions for every loop, of which Python allows a thousand."""
+    kernel = st.compile(chain_of(count), {f"A{number}": form for number in range(count)})
+    for ask in ("source", "stages", "loop_nest"):
+        with pytest.raises(ScheduleError, match=r"more loops stand inside one another than .* compute the expression in parts"):
+            getattr(kernel, ask)
+
+
+def test_tiles_of_tiles_are_refused_in_words_too() -> None:
+    tiles = "; ".join(f"split(i{number or ''}, o{number}, i{number + 1}, 2)" for number in range(250))
+    with pytest.raises(ScheduleError, match="more loops stand inside one another"):
+        _ = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=tiles).source
 
 
 @pytest.mark.parametrize("form", [None, "s"])

@@ -42,6 +42,18 @@ def test_a_kernel_decides_at_its_first_call_and_keeps_what_it_decided(operands: 
     assert kernel.schedule == wanted
 
 
+def test_targets_that_nothing_is_tuned_for_have_the_default_schedule(operands: dict[str, Any]) -> None:
+    expected = operands["A"][:9, :9] @ operands["X"][:9]
+    small = {"A": operands["A"][:9, :9], "X": operands["X"][:9]}
+    assert st.lookup(SPMM, operands).schedule.directives
+    assert np.allclose(st.evaluate(SPMM, small, target="interpreter"), expected)
+    kernel = st.compile(SPMM, {"A": "csr"}, schedule="auto", target="interpreter")
+    assert np.allclose(kernel(**small), expected)
+    assert not kernel.schedule.directives
+    with pytest.raises(st.TuningError, match="target 'interpreter' is not one of cpu, cuda"):
+        st.lookup(SPMM, small, target="interpreter")
+
+
 def test_code_for_operands_of_one_kind_is_generated_once(operands: dict[str, Any], database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database).bind(**operands)
 

@@ -103,7 +103,7 @@ def evaluate(
         schedule: "auto" (database, then static model), "default", a text, or a ``Schedule``.
         shape: extents of indices that no operand determines, by index; the whole shape of the result under its name.
         dtype: of the values; None: ``numpy.result_type`` of the operands.
-        target: "cpu" or "cuda"; where schedule is not "auto", also the other targets of ``compile``.
+        target: as for ``compile``; for other targets than "cpu" and "cuda", "auto" is the default schedule.
         threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
         convert: "never" refuses schedules that convert operands.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
