@@ -71,6 +71,8 @@ class Iterations:
         self._completeness = Completeness(program.statement, self._graph, lambda name: dense and name == result)
         self._patterns = Patterns(Stored, program.add)
         self._arrays = array_workspaces(program, Situation(program, self._formats, problem.extents))
+        self._adds = any(isinstance(node, Add) for _, leaf in self._leaves for node in walk(leaf.value))
+        self._domains: dict[Address, Domain] = {}
         self._written: dict[str, _Written] = {}
         self._writes()
 
@@ -86,12 +88,11 @@ class Iterations:
     def _met(self, covered: set[str], address: Address, leaf: Assign) -> tuple[_Met, float]:
         """Return the stored accesses all of which drive loops around an assignment, each with its indices that are looked at, and the
         share of iterations that what else drives them leaves."""
-        complete = self._completeness.holds(leaf, enclosing_loops(self._program.statement, address))
-        domain = self._patterns.expression(leaf.value, lambda: complete)
+        domain = self._domain(address, leaf)
         parts = domain.parts if isinstance(domain, Intersection) else (domain,)
         met: _Met = [(part.access, covered) for part in parts if isinstance(part, Stored)]
         share = math.prod(self._density(part, covered) for part in parts if not isinstance(part, Stored))
-        if any(isinstance(node, Add) for _, other in self._leaves for node in walk(other.value)):
+        if self._adds:
             return met, share
         for other, read in self._leaves:
             shared = next((place for place, (mine, its) in enumerate(zip(address, other, strict=False)) if mine != its), len(address))
@@ -102,6 +103,14 @@ class Iterations:
                 driving = (access for access in accesses(read.value) if self._is_stored(access))
                 met += ((access, together) for access in driving if not together.isdisjoint(access.indices))
         return [*met, *self._gone_through(address, {access for access, _ in met})], share
+
+    def _domain(self, address: Address, leaf: Assign) -> Domain:
+        """Return where an assignment does something; asked once for each set of loops around it, found once."""
+        found = self._domains.get(address)
+        if found is None:
+            complete = self._completeness.holds(leaf, enclosing_loops(self._program.statement, address))
+            found = self._domains[address] = self._patterns.expression(leaf.value, lambda: complete)
+        return found
 
     def _gone_through(self, address: Address, read: Collection[Access]) -> Iterator[tuple[Access, set[str]]]:
         """Yield the operands through whose positions loops around an assignment go that nothing in them reads, with the loops' indices."""

@@ -140,6 +140,29 @@ def test_the_first_objects_are_as_all_others(made: int, given: tuple[Any, ...], 
     assert Place(3, 4, ["b"]).total == 7
 
 
+def _members(types: dict[str, Any]) -> dict[str, Any]:
+    """Members of a class whose types are not written as text."""
+    extra = {"z": field(default=3, compare=False, kw_only=True), "names": field(default_factory=list, repr=False)}
+    return {"__annotations__": types, "__module__": __name__, "__doc__": "", "y": 2, "shared": 5, **extra}
+
+
+def test_fields_are_those_that_dataclasses_finds() -> None:
+    types = {"x": int, "y": int, "shared": ClassVar[int], "z": int, "names": list[str], "_": KW_ONLY, "w": float}
+    ours: Any = frozen(type("Ours", (), _members(types)))
+    theirs: Any = dataclass(frozen=True)(type("Theirs", (), _members(types)))
+    assert [repr(entry) for entry in fields(ours)] == [repr(entry) for entry in fields(theirs)]
+    assert ours.__match_args__ == theirs.__match_args__ == ("x", "y", "names")
+    told = [[(one.name, one.kind) for one in inspect.signature(made).parameters.values()] for made in (ours, theirs)]
+    assert told[0] == told[1]
+    assert not hasattr(ours, "names")
+    assert (ours.y, ours.z, ours.shared) == (2, 3, 5)
+
+
+def test_defaults_that_could_change_are_refused() -> None:
+    with pytest.raises(ValueError, match="mutable default"):
+        fields(frozen(type("Wrong", (), {"__annotations__": {"x": list}, "x": []})))
+
+
 def test_fields_of_a_class_are_found_when_somebody_asks() -> None:
     @frozen
     class Base:

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from sparsetune.compiler.concrete.annihilation import Patterns
 from sparsetune.compiler.deadline import Deadline, Steps
+from sparsetune.compiler.schedule.addresses import leaves
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner import model
+from sparsetune.tuner.costs import operations
 from sparsetune.tuner.model import CHOICE_SECONDS, choice_deadline, model_choice
 from sparsetune.tuner.problem import make_problem
 
@@ -59,6 +62,16 @@ def test_what_is_far_cheaper_is_chosen_after_the_time_too(monkeypatch: pytest.Mo
     operands = {name: square(1000, density) for name in "AB" if f"{name}(" in expression}
     found = model_choice(make_problem(expression, operands, "csr", threads=2), Deadline(1.0, lambda: now[0]))
     assert (found is not None) == chosen
+
+
+def test_where_assignments_do_something_is_found_once_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each set of loops around them that is counted."""
+    operands = {"A": square(300, 0.02), "U": np.ones((300, 16)), "V": np.ones((300, 16))}
+    problem = make_problem("S(i,j) = A(i,j) * U(i,k) * V(j,k)", operands, "csr", threads=2)
+    found, asked, expression = problem.concretized(), list[object](), Patterns.expression
+    monkeypatch.setattr(Patterns, "expression", lambda self, value, *rest: asked.append(value) or expression(self, value, *rest))
+    assert operations(problem, found.program, found.sources) > 0
+    assert asked == [leaf.value for _, leaf in leaves(found.program.statement)]
 
 
 def test_a_choice_that_is_cut_short_is_the_same_on_a_slow_machine() -> None:
