@@ -81,16 +81,17 @@ ST_DEVICE int64_t st_claim(int64_t *place, int64_t key) {
 }
 /* The number of the highest bit that is set. */
 ST_DEVICE int st_last_bit(int64_t number) { return 63 - __clzll(number | 1); }
-/* Where all lanes of a warp add to one element, as in the middle of a long row, they add up first, and one of them goes to memory. */
-template <class T> ST_DEVICE void st_atomic_add_of_warp(T *place, T value) {
-  int same = 0;
-  if (__activemask() == ST_ALL_LANES) __match_all_sync(ST_ALL_LANES, (unsigned long long)place, &same);
-  if (same)
-    for (int apart = ST_LANES / 2; apart > 0; apart /= 2) value += st_shuffle(value, apart);
-  if (!same || threadIdx.x % ST_LANES == 0) atomicAdd(place, value);
+/* The lanes of the processor's warp that are here together; whether all of them have the same number; values that they show each other. */
+template <class T> ST_DEVICE uintptr_t st_address(T *place) { return (uintptr_t)place; }
+ST_DEVICE unsigned st_lanes_here() { return __activemask(); }
+ST_DEVICE bool st_same_of_lanes(uintptr_t number) {
+  int same;
+  __match_all_sync(ST_ALL_LANES, (unsigned long long)number, &same);
+  return same;
 }
-ST_DEVICE void st_atomic_add(double *array, int64_t index, double value) { st_atomic_add_of_warp(array + index, value); }
-ST_DEVICE void st_atomic_add(float *array, int64_t index, float value) { st_atomic_add_of_warp(array + index, value); }
+template <class T> ST_DEVICE T st_shown(T value, int lanes_apart) { return st_shuffle(value, lanes_apart); }
+ST_DEVICE void st_add_at(double *place, double value) { atomicAdd(place, value); }
+ST_DEVICE void st_add_at(float *place, float value) { atomicAdd(place, value); }
 ST_DEVICE void st_atomic_add(int32_t *array, int64_t index, int32_t value) { atomicAdd(array + index, value); }
 ST_DEVICE void st_atomic_add(int64_t *array, int64_t index, int64_t value) {
   atomicAdd((unsigned long long *)array + index, (unsigned long long)value);

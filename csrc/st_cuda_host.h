@@ -118,6 +118,10 @@ ST_EXPORT void st_release(void *memory) {
 }
 ST_EXPORT int32_t st_upload(void *to, const void *from, int64_t bytes) { return st_runtime::write(to, from, bytes) ? 0 : 2; }
 ST_EXPORT int32_t st_download(void *to, const void *from, int64_t bytes) { return st_runtime::read(to, from, bytes) ? 0 : 2; }
+/* From memory of the device to memory of the device. */
+ST_EXPORT int32_t st_copy(void *to, const void *from, int64_t bytes) {
+  return bytes <= 0 || (st_runtime::copy(to, from, (size_t)bytes) && (!st_host::waits || st_runtime::finish())) ? 0 : 2;
+}
 ST_EXPORT int32_t st_zero(void *memory, int64_t bytes) { return bytes <= 0 || st_runtime::zero(memory, bytes) ? 0 : 2; }
 /* Fills memory with an element, which is transferred once and copied there, each time as often as it is there already. */
 ST_EXPORT int32_t st_repeat(void *memory, const void *element, int64_t size, int64_t bytes) {

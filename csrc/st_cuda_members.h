@@ -15,21 +15,53 @@ ST_DEVICE int64_t st_threads_of_grid() { return st_blocks_of_grid() * st_threads
 ST_DEVICE bool st_first_of_block() { return st_thread_of_block() == 0; }
 template <int L = ST_LANES> ST_DEVICE bool st_first_of_warp() { return st_lane<L>() == 0; }
 
-/* Neighbouring elements into registers, 16 bytes at once where the array begins at a multiple of 16, as all of ours do. */
-template <class T, class A> ST_DEVICE void st_load_wide(T *row, A array, int64_t first, int count) {
-#ifndef ST_EXECUTOR
-  if ((uintptr_t)array % 16 == 0) {
-#pragma unroll
-    for (int k = 0; k < count; k += 16 / (int)sizeof(T)) {
-      const int4 wide = __ldg((const int4 *)(array + first + k));
-      memcpy(row + k, &wide, sizeof wide);
-    }
-    return;
-  }
-#pragma unroll
+/* An element of a row that begins behind the first `base` elements of an array. Addresses inside a row are computed from where `base`
+   ends, once for all rows that a loop goes through, and not each from the begin of the array: the compiler does not see the sum. */
+#ifdef ST_EXECUTOR
+template <class A> ST_DEVICE auto st_load_from(A array, int64_t base, int64_t place) { return array[base + place]; }
+#else
+template <class T> ST_DEVICE const T *st_behind(const T *array, int64_t base) {
+  const T *from = array + base;
+  asm("" : "+l"(from));
+  return from;
+}
+template <class T> ST_DEVICE T st_load_from(const T *array, int64_t base, int64_t place) { return __ldg(st_behind(array, base) + place); }
 #endif
+
+/* Neighbouring elements into registers and out of them, 16 bytes at once: they begin at a multiple of 16 bytes, since arrays do
+   (targets.cuda) and passes.wide_loads shows it of their places. */
+#ifdef ST_EXECUTOR
+template <class T> ST_DEVICE void st_load_wide(T *row, st_array<const T> array, int64_t first, int count) {
+  st_check_wide(array.plain.at(first), first);
   for (int k = 0; k < count; k++) row[k] = array[first + k];
 }
+template <class T> ST_DEVICE void st_load_wide_from(T *row, st_array<const T> array, int64_t base, int64_t first, int count) {
+  st_load_wide(row, array, base + first, count);
+}
+template <class T> ST_DEVICE void st_store_wide(st_array<T> array, int64_t first, const T *row, int count) {
+  st_check_wide(array.at(first), first);
+  for (int k = 0; k < count; k++) array[first + k] = row[k];
+}
+#else
+template <class T> ST_DEVICE void st_load_wide(T *row, const T *array, int64_t first, int count) {
+#pragma unroll
+  for (int k = 0; k < count; k += 16 / (int)sizeof(T)) {
+    const int4 wide = __ldg((const int4 *)(array + first + k));
+    memcpy(row + k, &wide, sizeof wide);
+  }
+}
+template <class T> ST_DEVICE void st_load_wide_from(T *row, const T *array, int64_t base, int64_t first, int count) {
+  st_load_wide(row, st_behind(array, base), first, count);
+}
+template <class T> ST_DEVICE void st_store_wide(T *array, int64_t first, const T *row, int count) {
+#pragma unroll
+  for (int k = 0; k < count; k += 16 / (int)sizeof(T)) {
+    int4 wide;
+    memcpy(&wide, row + k, sizeof wide);
+    *(int4 *)(array + first + k) = wide;
+  }
+}
+#endif
 
 /* What all members get of the values that each has. Lanes exchange them pairwise, so that all have the same sum to the bit; warps put
    theirs down side by side, and every thread adds them in one order. */
@@ -64,6 +96,20 @@ template <class O, class T> struct st_update {
   T value;
   ST_DEVICE T operator()(T old) const { return O::of(old, value); }
 };
+/* Where all lanes of a warp add to one element, as in the middle of a long row, they add up first, and one of them goes to memory. */
+template <class P, class T> ST_DEVICE void st_atomic_add_of_warp(P place, uintptr_t address, T value) {
+  const bool same = st_lanes_here() == ST_ALL_LANES && st_same_of_lanes(address);
+  if (same)
+    for (int apart = ST_LANES / 2; apart > 0; apart /= 2) value += st_shown(value, apart);
+  if (!same || st_first_of_warp()) st_add_at(place, value);
+}
+#define ST_ADD_OF_WARP(T)                                                                      \
+  ST_DEVICE void st_atomic_add(st_array<T> array, int64_t index, T value) {                    \
+    st_atomic_add_of_warp(&array[index], st_address(&array[index]), value);                    \
+  }
+ST_ADD_OF_WARP(double)
+ST_ADD_OF_WARP(float)
+#undef ST_ADD_OF_WARP
 #define ST_ATOMIC(NAME)                                                                               \
   template <class T> ST_DEVICE void st_atomic_##NAME(st_array<T> array, int64_t index, T value) {     \
     st_atomically(&array[index], st_update<st_op_##NAME, T>{value});                                  \

@@ -1,7 +1,7 @@
 /* Runs CUDA kernels on the processor, as st_cuda.h writes them, and checks what they do: for tests on machines without a GPU.
 
    Every thread of a block is a fibre; blocks run one after another. A fibre is left where threads wait for one another: at barriers
-   and shuffles. What is found is one line of st_trouble(): elements outside of an array, elements read before anything was
+   and shuffles. What is found is one line of st_trouble(): elements outside of an array, 16 bytes at a place that is no multiple of 16, elements read before anything was
    written there, arrays written that are only read; races: two threads use an element, one of them writes, not both atomically, and
    no barrier stands between; barriers and shuffles that some threads of the block or warp do not reach, or not at the same place.
    Iterations are dealt out to at most ST_MOST_BLOCKS blocks. Kernels are compiled without optimisation, so that a call that waits is
@@ -49,6 +49,7 @@ struct st_region {
 st_region *st_find(const void *memory);
 void st_check(st_region *region, const char *place, size_t size, bool writes, bool atomic);
 void st_out_of_bounds(int64_t index);
+void st_check_wide(const void *place, int64_t index);
 void *st_shared_memory(int number, size_t size, int64_t length);
 
 template <class T> struct st_array;
@@ -131,6 +132,28 @@ template <int L = 32, class T> ST_WAITS T st_shuffle(T value, int apart) {
   return got;
 }
 
+/* The same for lanes that happen to be here together, which orders nothing that they do: those that wait when no other can go on. */
+ST_WAITS unsigned st_lanes_here();
+void st_show(const void *sent, void *got, size_t size, int apart, const void *site);
+template <class T> ST_WAITS T st_shown(T value, int apart) {
+  T got;
+  st_show(&value, &got, sizeof(T), apart, __builtin_return_address(0));
+  return got;
+}
+ST_DEVICE bool st_same_of_lanes(uintptr_t number) {
+  int same = 1;
+  for (int apart = 16; apart > 0; apart /= 2) same &= st_shown(number, apart) == number;
+  for (int apart = 16; apart > 0; apart /= 2) same &= st_shown(same, apart);
+  return same;
+}
+template <class T> ST_DEVICE uintptr_t st_address(st_element<T> element) { return (uintptr_t)element.place; }
+extern int64_t st_added; /* how often something was added to memory atomically */
+template <class T> ST_DEVICE void st_add_at(st_element<T> element, T value) {
+  st_added++;
+  st_check(element.region, (const char *)element.place, sizeof(T), true, true);
+  *element.place += value;
+}
+
 template <int L = 32> ST_DEVICE int st_count_of_lanes(bool holds) {
   int count = holds;
   for (int apart = L / 2; apart > 0; apart /= 2) count += st_shuffle<L>(count, apart);
@@ -156,7 +179,7 @@ struct st_runtime {
   static bool read(void *to, const void *from, size_t bytes);
   static bool write(void *to, const void *from, size_t bytes);
   static bool finish();
-  static bool copy(void *to, const void *from, size_t bytes) { return memcpy(to, from, bytes) == to; }
+  static bool copy(void *to, const void *from, size_t bytes) { return write(to, from, bytes); }
   static void *moment();
   static double between(void *first, void *last);
   static const char *trouble();

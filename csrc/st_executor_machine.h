@@ -44,7 +44,7 @@ struct st_uses {
   std::vector<bool> written;
 };
 
-enum st_state { ST_READY, ST_AT_BLOCK, ST_AT_WARP, ST_DONE };
+enum st_state { ST_READY, ST_AT_BLOCK, ST_AT_WARP, ST_MET, ST_DONE };
 struct st_fibre {
   ucontext_t context; /* where it begins */
   jmp_buf left;       /* where it was left */
@@ -53,6 +53,8 @@ struct st_fibre {
   const void *site;
   int apart; /* of a shuffle; 0 at a barrier */
   int lanes; /* of the warp that waits */
+  bool orders;  /* whether what waits comes before what is done behind */
+  unsigned met; /* the lanes that were where this one was */
   unsigned of_block, of_warp;
   char sent[16];
 };
@@ -74,6 +76,7 @@ struct st_machine {
 };
 static st_machine st_it;
 st_now st_here;
+int64_t st_added = 0;
 
 static void st_error(const char *form, ...) __attribute__((format(printf, 1, 2)));
 static void st_error(const char *form, ...) {
@@ -164,7 +167,7 @@ ST_FAST void st_check(st_region *region, const char *place, size_t size, bool wr
   }
   if (writes) {
     cell.atomic = atomic;
-    st_used(cell.write, true);
+    st_used(cell.write, !atomic);
     uses.written[index] = true;
   } else {
     st_used(cell.read, false);
@@ -173,6 +176,11 @@ ST_FAST void st_check(st_region *region, const char *place, size_t size, bool wr
 
 void st_out_of_bounds(int64_t index) {
   st_error("uses element %lld, which is out of bounds", (long long)index);
+  st_stop();
+}
+void st_check_wide(const void *place, int64_t index) {
+  if ((uintptr_t)place % 16 == 0) return;
+  st_error("uses 16 bytes from element %lld on, which do not begin at a multiple of 16", (long long)index);
   st_stop();
 }
 void *st_shared_memory(int number, size_t size, int64_t length) {
@@ -193,23 +201,53 @@ static void st_forget_shared() {
 
 /* Waiting */
 
-ST_FAST static void st_wait(st_state state, const void *site, int apart, int lanes = 32) {
+ST_FAST static void st_wait(st_state state, const void *site, int apart, int lanes = 32, bool orders = true) {
   st_fibre &mine = st_it.fibres[st_here.thread];
   mine.state = state;
   mine.site = site;
   mine.apart = apart;
   mine.lanes = lanes;
+  mine.orders = orders;
   if (!_setjmp(mine.left)) _longjmp(st_it.scheduler, 1);
 }
 void st_barrier_of_block() { st_wait(ST_AT_BLOCK, __builtin_return_address(0), 0); }
 void st_warps_of(int lanes) { st_it.lanes = lanes; }
 void st_wait_for_lanes(int lanes, const void *site) { st_wait(ST_AT_WARP, site, 0, lanes); }
-void st_exchange(const void *sent, void *got, size_t size, int apart, int lanes, const void *site) {
+static void st_exchanged(const void *sent, void *got, size_t size, int apart, int lanes, const void *site, bool orders) {
   const int partner = st_here.thread ^ apart;
   memcpy(st_it.fibres[st_here.thread].sent, sent, size);
-  st_wait(ST_AT_WARP, site, apart, lanes);
+  st_wait(ST_AT_WARP, site, apart, lanes, orders);
   memcpy(got, st_it.fibres[partner].sent, size);
-  st_wait(ST_AT_WARP, site, -apart, lanes); /* until all have read */
+  st_wait(ST_AT_WARP, site, -apart, lanes, orders); /* until all have read */
+}
+void st_exchange(const void *sent, void *got, size_t size, int apart, int lanes, const void *site) {
+  st_exchanged(sent, got, size, apart, lanes, site, true);
+}
+void st_show(const void *sent, void *got, size_t size, int apart, const void *site) {
+  st_exchanged(sent, got, size, apart, 32, site, false);
+}
+unsigned st_lanes_here() {
+  st_wait(ST_MET, __builtin_return_address(0), 0);
+  return st_it.fibres[st_here.thread].met;
+}
+/* Lets threads go on that are at one place with others of their processor's warp; returns whether there were any. */
+static bool st_release_met() {
+  bool any = false;
+  for (int thread = 0; thread < st_here.threads; thread++) {
+    const st_fibre &first = st_it.fibres[thread];
+    if (first.state != ST_MET) continue;
+    const int base = thread - thread % 32;
+    unsigned met = 0;
+    for (int lane = thread; lane < base + 32 && lane < st_here.threads; lane++)
+      if (st_it.fibres[lane].state == ST_MET && st_it.fibres[lane].site == first.site) met |= 1u << (lane - base);
+    for (int lane = base; lane < base + 32; lane++) {
+      if (!(met >> (lane - base) & 1)) continue;
+      st_it.fibres[lane].met = met;
+      st_it.fibres[lane].state = ST_READY;
+    }
+    any = true;
+  }
+  return any;
 }
 
 /* Whether a lane before one of a warp waits there with as many others. */
@@ -220,6 +258,7 @@ static bool st_waits_before(int base, int lane) {
 }
 /* Lets threads that wait for one another go on, where all that must be there are; returns whether any could. */
 ST_FAST bool st_release_waiting() {
+  if (st_release_met()) return true;
   bool any = false, all = true, some = false;
   int first = -1;
   for (int leader = 0; leader < st_here.threads; leader++) {
@@ -247,7 +286,7 @@ ST_FAST bool st_release_waiting() {
     if (waiting < lanes) continue;
     for (int lane = base; lane < base + lanes; lane++) {
       st_it.fibres[lane].state = ST_READY;
-      st_it.fibres[lane].of_warp++;
+      st_it.fibres[lane].of_warp += st_it.fibres[lane].orders;
     }
     any = true;
   }
@@ -341,7 +380,7 @@ bool st_runtime::read(void *to, const void *from, size_t bytes) {
 }
 bool st_runtime::write(void *to, const void *from, size_t bytes) {
   memcpy(to, from, bytes);
-  st_find(to)->checked = false;
+  if (st_region *const found = st_find(to)) found->checked = false;
   return true;
 }
 bool st_runtime::finish() { return !st_it.failed; }

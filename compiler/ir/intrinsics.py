@@ -13,7 +13,9 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
   block together.
 - ``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to places of the last array. The first array
   says which place, a negative number where a slot holds nothing; the last argument is the operator's number in ``passes.carries``.
-- ``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once.
+- ``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once;
+  ``store_wide`` stores such an array. ``load_from`` gives an element of what lies behind the first elements of an array, as many as the
+  second argument says; ``load_wide_from`` loads several of these.
 - ``drain_stores`` waits until what was written past the caches is in memory.
 - ``enlist`` gives the threads that use parts the numbers 0, 1, 2 ... ``copy_part`` copies elements that were left at a place of parts to an
   array; ``copy`` copies from an array.
@@ -103,6 +105,9 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sort_range": Intrinsic(meanings.sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(meanings.scan, "st_scan", typed=True, updates=True),
     "load_wide": Intrinsic(meanings.load_wide, "st_load_wide", OF_GPU, updates=True),
+    "load_wide_from": Intrinsic(meanings.load_wide_from, "st_load_wide_from", OF_GPU, updates=True),
+    "load_from": Intrinsic(meanings.load_from, "st_load_from", OF_GPU, gives=None),
+    "store_wide": Intrinsic(meanings.store_wide, "st_store_wide", OF_GPU, updates=True),
     "carry": Intrinsic(meanings.carry, "st_carry", OF_GPU, updates=True),
     "resident_blocks": Intrinsic(lambda threads: 1, "st_resident_blocks", OF_GPU),
     "bits_insert": Intrinsic(meanings.bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=meanings.one, gives=BOOL),

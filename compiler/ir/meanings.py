@@ -186,6 +186,22 @@ def load_wide(row: NDArray[Any], array: NDArray[Any], first: int, count: int) ->
     copy(row, 0, array, first, count)
 
 
+def load_wide_from(row: NDArray[Any], array: NDArray[Any], base: int, first: int, count: int) -> None:
+    """Copy consecutive elements of what lies behind the first ``base`` elements of an array to the begin of a row."""
+    copy(row, 0, array, base + first, count)
+
+
+def store_wide(array: NDArray[Any], first: int, row: NDArray[Any], count: int) -> None:
+    """Copy the begin of a row to consecutive elements of an array."""
+    copy(array, first, row, 0, count)
+
+
+def load_from(array: NDArray[Any], base: int, place: int) -> Any:
+    """Return an element of what lies behind the first ``base`` elements of an array."""
+    _check_range(array, base + place, base + place + 1)
+    return array[base + place]
+
+
 def carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: int, width: int, operator: int) -> None:
     """Add what threads kept for places of the result, slot after slot."""
     update = (np.add, np.multiply, np.minimum, np.maximum, np.logical_and, np.logical_or)[operator]

@@ -12,12 +12,14 @@ from .manager import Pass, PassList, Property
 from .members import deal_to_members, done_by_all
 from .needs import count_needs
 from .owned_rows import store_owned_rows
+from .row_bases import address_in_rows
 from .searches import search_together
 from .simplify import simplify
 from .strides import load_in_strides
 from .unique import name_scalars_apart, shared_scalar_names
 from .unrolled_rows import unroll_rows
 from .wide_loads import load_widely
+from .wide_stores import store_widely
 
 FOLDED = Property("constant expressions are constants")
 LIVE = Property("variables and arrays that nothing reads are gone", unread)
@@ -52,5 +54,7 @@ CUDA = PassList(
         Pass("strides", load_in_strides, requires=_all(SPLIT)),
         Pass("members", deal_to_members, requires=_all(SPLIT), gives=_all(DEALT), ends=_all(UNIQUE)),
         Pass("searches", search_together, requires=_all(DEALT)),
+        Pass("wide_stores", store_widely, requires=_all(DEALT, APART)),
+        Pass("row_bases", address_in_rows, requires=_all(DEALT)),
     ]
 )

@@ -1,7 +1,7 @@
 """Loads of 16 bytes at once where a thread of a GPU reads neighbouring elements of an array that nobody writes.
 
 ``for k in low .. low + 4: w[k - low] += a * X[j * 128 + k]`` reads four elements that lie together, from a multiple of four of them on.
-They are loaded into registers before the loop; whether the array itself begins at such a place is asked when the kernel runs.
+They are loaded into registers before the loop. Arrays begin at such places themselves (``targets.cuda``).
 """
 
 from __future__ import annotations
@@ -62,22 +62,29 @@ def load_widely(function: Function, setting: Setting) -> Function:
     return replace(function, body=as_steps(visit(function.body, NOTHING, False)))
 
 
+def wide_arrays(function: Function) -> frozenset[str]:
+    """Return the arrays of which kernels use 16 bytes at once, here or where results are stored so."""
+    places = {"load_wide": 1, "load_wide_from": 1, "store_wide": 0}
+    used = (run.arguments[places[run.function]] for run in nodes_of(function.body, Run) if run.function in places)
+    return frozenset(array.array for array in used if isinstance(array, ArrayRef))
+
+
 def _widened(
     loop: For, arrays: Mapping[str, Type], declared: Mapping[str, Value], fresh: Callable[[str], str]
 ) -> Step | None:
     """Return a loop behind the loads of what it reads; None where it reads nothing so."""
-    count = _count(loop, declared)
-    if count is None or not isinstance(loop.tag, Unroll | None) or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):
+    count = whole_iterations(loop, declared)
+    if count is None:
         return None
     own = {node.variable.name for node in nodes_of(loop.body, Declare, SetVar)}
     before: list[Step] = []
     rows: dict[Load, Load] = {}
     for load in nodes_of(loop.body, Load):
         kind = arrays.get(load.array)
-        if kind is None or load in rows or kind.bytes >= WIDE or count * kind.bytes % WIDE:
+        if kind is None or load in rows:
             continue
-        begin = _begin(load.index, loop.variable, loop.low)
-        if begin is None or mentions(begin, own) or not _is_multiple(begin, WIDE // kind.bytes, declared):
+        begin = place_of_first(load.index, loop, kind, count, own, declared)
+        if begin is None:
             continue
         row = fresh(f"{load.array}_row")
         before += [
@@ -94,8 +101,10 @@ def _widened(
     return Steps((*before, replace(loop, body=transform(loop.body, change))))
 
 
-def _count(loop: For, declared: Mapping[str, Value]) -> int | None:
-    """Return how many iterations a loop has, where that is a small constant."""
+def whole_iterations(loop: For, declared: Mapping[str, Value]) -> int | None:
+    """Return how many iterations a loop has, where that is a small constant, all of which do the same without a condition."""
+    if not isinstance(loop.tag, Unroll | None) or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):
+        return None
     match loop.low, value_of(loop.high, declared):
         case Const(low), Const(high):
             count = int(high) - int(low)
@@ -104,6 +113,19 @@ def _count(loop: For, declared: Mapping[str, Value]) -> int | None:
         case _:
             return None
     return count if 1 < count <= LONGEST and loop.step == 1 else None
+
+
+def place_of_first(index: Value, loop: For, kind: Type, count: int, own: set[str], declared: Mapping[str, Value]) -> Value | None:
+    """Return which element the first iteration uses; None where the next ones do not use those behind it, or not by whole 16 bytes.
+
+    Args:
+        count: of the iterations.
+        own: variables of the loop's body, of which the place may not depend.
+    """
+    if kind.bytes >= WIDE or count * kind.bytes % WIDE:
+        return None
+    begin = _begin(index, loop.variable, loop.low)
+    return begin if begin is not None and not mentions(begin, own) and _is_multiple(begin, WIDE // kind.bytes, declared) else None
 
 
 def _begin(index: Value, variable: Var, low: Value) -> Value | None:

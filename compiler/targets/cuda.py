@@ -2,6 +2,9 @@
 
 Host arrays are transferred to the device by every run and results back, as many bytes as ``CudaLaunch.transferred`` says. Where nvcc
 compiles the whole source, or a C++ compiler does for the executor, the same functions are loaded.
+
+Arrays of which kernels use 16 bytes at once begin at a multiple of 16, as memory of the device does. An operand there that begins
+elsewhere, being a part of a larger one, is copied on the device by every run, and so is a result, back.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -28,6 +32,7 @@ from ..native.memory import readable_bytes
 from ..native.nvrtc import nvrtc_version
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
+from ..passes.wide_loads import WIDE, wide_arrays
 from ..storage.on_device import DeviceArray
 from .cuda_objects import cubin_of, host_object, shared_object
 from .streams import current_stream
@@ -37,6 +42,7 @@ DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void *st_get(int64_t bytes); void st_release(void *memory); "
     "int32_t st_upload(void *to, const void *from, int64_t bytes); int32_t st_download(void *to, const void *from, int64_t bytes); "
     "const char *st_trouble(void); int32_t st_open(const void *image); int32_t st_code(void); "
+    "int32_t st_copy(void *to, const void *from, int64_t bytes); "
     "int32_t st_zero(void *memory, int64_t bytes); void *st_moment(void); double st_between(void *first, void *last); "
     "int32_t st_repeat(void *memory, const void *element, int64_t size, int64_t bytes); void st_use_stream(void *stream, int32_t waits); "
     "void st_adopt(void *memory, int64_t bytes, int32_t writable); void st_disown(void *memory); "
@@ -62,13 +68,29 @@ class CudaLaunch:
         library.st_use_stream(ffi.cast("void *", stream or 0), stream is None)
         places = list(zip(self.arrays, self.kernel.parameters, strict=True))
         there = [(place, parameter) for place, (array, parameter) in enumerate(places) if isinstance(array, DeviceArray)]
+        moved = [each for each in there if self.memory[each[0]] != ffi.cast("void *", self.arrays[each[0]].pointer)]  # type: ignore[union-attr]
+        there = [each for each in there if each not in moved]
         for place, parameter in there:
             library.st_adopt(self.memory[place], self.arrays[place].nbytes, parameter.writable)  # type: ignore[union-attr]
         try:
-            return self._between_transfers(places)
+            for place, parameter in moved:
+                if not parameter.writable or self.kernel.reads_result:
+                    self._copied(place, back=False)
+            status = self._between_transfers(places)
+            for place, parameter in moved:
+                if parameter.writable and not status:
+                    self._copied(place, back=True)
+            return status
         finally:
             for place, _ in there:
                 library.st_disown(self.memory[place])
+
+    def _copied(self, place: int, back: bool) -> None:
+        """Copy an operand of the device to where kernels have it, or back."""
+        array, memory = self.arrays[place], self.memory[place]
+        assert isinstance(array, DeviceArray)
+        own = foreign_interface(DECLARATIONS).cast("void *", array.pointer)
+        self._moved(self.kernel.library.st_copy(*((own, memory) if back else (memory, own)), array.nbytes), 0)
 
     def _between_transfers(self, places: Sequence[tuple[NDArray[Any] | DeviceArray | None, ArrayParameter]]) -> int:
         """Upload arrays of the host, run, download what was written."""
@@ -145,6 +167,7 @@ class CudaKernel:
         library: what is loaded, with the functions of ``DECLARATIONS``.
         call: the kernel of it, on arrays of the device.
         reads_result: whether the result's values before the run count.
+        function: what was compiled, before passes; None where kernels were written by hand.
     """
 
     library: Any
@@ -153,6 +176,14 @@ class CudaKernel:
     reads_result: bool
     compiler: str
     flags: tuple[str, ...]
+    function: Function | None = None
+
+    @cached_property
+    def wide(self) -> frozenset[str]:
+        """The arrays of which kernels use 16 bytes at once; all of them where nobody knows."""
+        if self.function is None:
+            return frozenset(parameter.name for parameter in self.parameters)
+        return wide_arrays(PASSES.run(self.function, VectorUnit(0)))
 
     @property
     def trouble(self) -> str:
@@ -189,8 +220,8 @@ class CudaKernel:
     def bind(self, arrays: Sequence[NDArray[Any] | DeviceArray | None], sizes: Sequence[int], made: int, threads: int) -> CudaLaunch:
         """Return a launch. Raises ``ResourceError`` where the device has no memory for the arrays."""
         ffi, held = foreign_interface(DECLARATIONS), []
-        for array in arrays:
-            if isinstance(array, DeviceArray):
+        for array, parameter in zip(arrays, self.parameters, strict=True):
+            if isinstance(array, DeviceArray) and (array.pointer % WIDE == 0 or parameter.name not in self.wide):
                 held.append(ffi.cast("void *", array.pointer))
                 continue
             memory = ffi.NULL if array is None else ffi.gc(self.library.st_get(array.nbytes), self.library.st_release)
@@ -278,7 +309,7 @@ def load_library(source: str, compiler: str, flags: tuple[str, ...], suffix: str
 
 
 def _kernel(library: Any, spec: KernelSpec, compiler: str, flags: tuple[str, ...]) -> CudaKernel:
-    return CudaKernel(library, getattr(library, KERNEL), spec.function.arrays, spec.result.initial != "any", compiler, flags)
+    return CudaKernel(library, getattr(library, KERNEL), spec.function.arrays, spec.result.initial != "any", compiler, flags, spec.function)
 
 
 _NO_DRIVER, _NO_MEMORY, _NO_DEVICE = -1, 2, 100

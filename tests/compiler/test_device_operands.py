@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from cffi import FFI
 from sparsetune.compiler.storage.on_device import DeviceArray, DeviceTensor, device_array, device_tensor
 from sparsetune.compiler.targets.cuda import CudaLaunch
 from sparsetune.compiler.targets.streams import current_stream
@@ -224,6 +225,39 @@ def test_results_go_where_they_are_wanted() -> None:
     out = Foreign(made)
     assert on_executor(SPMM, {"A": "csr"})(A=Rows(MATRIX), X=Foreign(np.ones((3, 2))), out=out) is out
     np.testing.assert_array_equal(made, MATRIX @ np.ones((3, 2)))
+
+
+PAIRS = (
+    "split(k, t, k1, 2); reorder(i, t, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); collapse(i, t, f);"
+    " parallelize(f, gpu_thread, no_races)"
+)
+
+
+def beginning_at(rest: int, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy that begins so many bytes behind a multiple of 16."""
+    room = np.empty(values.nbytes + 32, np.uint8)
+    first = -room.ctypes.data % 16 + rest
+    made = room[first : first + values.nbytes].view(values.dtype).reshape(values.shape)
+    made[...] = values
+    return made
+
+
+@pytest.mark.parametrize(("operand", "result"), [(0, 0), (8, 0), (0, 8), (8, 8)])
+def test_arrays_that_begin_between_16_bytes_are_copied_where_16_are_used_at_once(operand: int, result: int) -> None:
+    x, made = beginning_at(operand, np.arange(12.0).reshape(3, 4)), beginning_at(result, np.zeros((4, 4)))
+    kernel = on_executor(SPMM, {"A": "csr"}, PAIRS, extents={"k": 4})
+    matrix = Rows(MATRIX)
+    matrix.indptr, matrix.data = (Foreign(beginning_at(8, part)) for part in (MATRIX.indptr, MATRIX.data))
+    bound = kernel.bind(A=matrix, X=Foreign(x), out=Foreign(made))
+    for factor in (1, 3):
+        x *= factor
+        bound()
+        np.testing.assert_array_equal(made, MATRIX @ x)
+    launch = bound.launch
+    places = zip(launch.kernel.parameters, launch.arrays, launch.memory, strict=True)
+    taken = {parameter.name: array.pointer == int(FFI().cast("uintptr_t", memory)) for parameter, array, memory in places}
+    assert taken == {"A2_pos": True, "A2_crd": True, "A_vals": True, "X_vals": not operand, "Y_vals": not result}
+    assert launch.transferred == 0
 
 
 def test_evaluate_takes_them_too() -> None:

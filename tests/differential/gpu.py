@@ -127,7 +127,8 @@ def build_on_processor(kernels: Sequence[TypedKernel], folder: Path, name: str) 
     library: Any = ffi.dlopen(str(target))
     for number, kernel in enumerate(kernels):
         reads = kernel.spec.result.initial != "any"
-        made = CudaKernel(library, getattr(library, f"{KERNEL}_{number}"), kernel.spec.function.arrays, reads, "g++", ())
+        function = kernel.spec.function
+        made = CudaKernel(library, getattr(library, f"{KERNEL}_{number}"), function.arrays, reads, "g++", (), function)
         kernel.__dict__["executable"] = made
 
 

@@ -42,9 +42,9 @@ def on_device(schedule: str) -> str:
 def test_rows_are_loaded_before_the_first_is_added() -> None:
     text = on_device(ROWS)
     loop = text[text.index("ST_UNROLL(1)") : text.index("p_A2_whole < p_A2_end")]
-    assert [loop.count(part) for part in ("= A2_crd[", "= X_vals[", "tY +=")] == [4, 4, 4]
-    assert loop.rindex("A2_crd[") < loop.index("X_vals[")
-    assert loop.rindex("X_vals[") < loop.index("tY +=")
+    assert [loop.count(part) for part in ("= A2_crd[", "= st_load_from(X_vals, k, ", "tY +=")] == [4, 4, 4]
+    assert loop.rindex("A2_crd[") < loop.index("(X_vals,")
+    assert loop.rindex("(X_vals,") < loop.index("tY +=")
 
 
 LANES = (
@@ -129,7 +129,7 @@ def test_pairs_of_columns_lie_side_by_side_across_lanes() -> None:
     """A tile of a tile whose length it divides is whole: nothing asks where it ends, and neighbouring lanes load neighbouring pairs."""
     text = st.compile(SPMM, {"A": "csr"}, {"k": 128}, APART, target="cuda", arch="sm_90").source
     assert "st_min_i64" not in text
-    assert re.search(r"st_load_wide\(X_vals_row, X_vals, j \* 128 \+ \(k_low \+ t_low\), 2\);", text)
+    assert re.search(r"st_load_wide_from\(X_vals_row, X_vals, t_low, j \* 128 \+ k_low, 2\);", text)
     assert "t_low = l * 2;" in text
     odd = st.compile(SPMM, {"A": "csr"}, {"k": 100}, APART, target="cuda", arch="sm_90").source
     assert "st_min_i64" in odd  # 100 columns end inside of a tile

@@ -24,6 +24,7 @@ int main(int, char **given) {
   host.launch(atoi(given[2]), n, kernels[atoi(given[1])], a, y);
   const int status = host.status();
   printf("%%s\\n", st_trouble());
+  if (!status && getenv("ST_ADDED")) return !printf("%%lld", (long long)st_added);
   if (!status) for (int k = 0; k < 4; k++) printf("%%g ", y[k]);
   return status;
 }
@@ -65,6 +66,12 @@ RIGHT = {
     ),
 }  # fmt: skip
 WRONG = {
+    "wide loads between 16 bytes": ("double r[2]; st_load_wide(r, a, 1, 2); y[0] = r[0];", "from element 1 on, which do not"),
+    "wide stores between 16 bytes": ("double r[2] = {1, 2}; if (st_first_of_block()) st_store_wide(y, 3, r, 2);", "from element 3 on"),
+    "wide stores over others": ("double r[2] = {1, 2}; if (st_lane() < 2) st_store_wide(y, 0, r, 2);", "race on element 0"),
+    "lanes that add together order nothing": (
+        f"{SHARED} t[me] = a[me]; st_atomic_add(y, 0, 1.0); if (me) y[me] = t[me ^ 1];", "race on element|before anything was written",
+    ),
     "race on one element": ("y[0] = a[st_thread_of_block()];", "race on element 0"),
     "updates without locks": ("y[st_thread_of_block() % 8] += 1.0;", "race on element"),
     "missing barrier": (f"{SHARED} t[me] = a[me]; y[me] = t[63 - me];", "race on element|before anything was written"),
@@ -102,7 +109,20 @@ BLOCKS = {
     "all blocks write": ("if (st_first_of_block()) y[5] = 1;", "race on element 5"),
     "all blocks add": ("st_atomic_add(y, 3, 1.0);", [0, 0, 0, 128]),
 }
-BODIES = {**RIGHT, **WRONG, **BLOCKS}
+ADDED = {
+    "all lanes to one element": ("st_atomic_add(y, 0, a[st_thread_of_block()]);", 2, [2016, 0, 0, 0]),
+    "warps to one each": ("st_atomic_add(y, st_warp_of_block(), 1.0);", 2, [32, 32, 0, 0]),
+    "lanes to several": ("st_atomic_add(y, st_lane() / 16, 1.0);", 64, [32, 32, 0, 0]),
+    "one lane to another": ("st_atomic_add(y, st_lane() == 9, 1.0);", 64, [62, 2, 0, 0]),
+    "some lanes": ("if (st_thread_of_block() < 40) st_atomic_add(y, 0, 1.0);", 1 + 8, [40, 0, 0, 0]),
+    "rows of several lengths": (
+        "for (int64_t k = 0; k < (st_lane() < 4 ? 3 : 2); k++) st_atomic_add(y, k, 1.0);", 2 + 2 + 8, [64, 64, 8, 0],
+    ),
+    "both branches": ("if (st_lane() % 2) st_atomic_add(y, 1, 1.0); else st_atomic_add(y, 0, 1.0);", 64, [32, 32, 0, 0]),
+}  # fmt: skip
+"""Atomic additions: how many come to memory."""
+
+BODIES = {**RIGHT, **WRONG, **BLOCKS, **{name: (body, "") for name, (body, *_) in ADDED.items()}}
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +147,15 @@ def run(program: Path, name: str, blocks: int = 1) -> tuple[str, list[float]]:
     first, *rest = done.stdout.splitlines() or [""]
     assert (done.returncode == 0) == (first == ""), (done.returncode, done.stdout, done.stderr)
     return first, [float(word) for word in " ".join(rest).split()]
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_lanes_that_add_to_one_element_go_to_memory_once(name: str, program: Path) -> None:
+    _, count, sums = ADDED[name]
+    assert run(program, name) == ("", sums)
+    command = [str(program), str([*BODIES].index(name)), "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env={"ST_ADDED": "1"})
+    assert int(done.stdout) == count
 
 
 @pytest.mark.parametrize("name", RIGHT)
