@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .compiler.concrete.check import check_assignment, tensor_names
+from .compiler.concrete.given import checked_operands
 from .compiler.errors import DataError, ExpressionError
-from .compiler.evaluate import checked_operands
 from .compiler.notation.derivative import derivatives, function_operands, statements, text_of
 from .compiler.notation.nodes import Access, Assignment, accesses, indices
 from .compiler.notation.parser import parse

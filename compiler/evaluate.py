@@ -14,17 +14,15 @@ from numpy.typing import DTypeLike
 from .build.repeat import MISS, Repeat, Repeats
 from .concrete.affine import Boundary, wrapped
 from .concrete.check import check_assignment, formats_of, tensor_names
-from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring, constant_extents
+from .concrete.given import check_convert, checked_dtype, checked_extents, checked_operands, checked_semiring, constant_extents
 from .concrete.result_format import AUTO, auto_format
-from .errors import BuildError, DataError, ExpressionError, FormatError, ScheduleError, ShapeError
+from .errors import BuildError, DataError, FormatError, ScheduleError, ShapeError
 from .format import Format, dense_format, parse_format
 from .frozen import frozen
 from .kernel import Kernel
 from .native.memory import FLOOR, claim
-from .notation.functions import FUNCTIONS
 from .notation.nodes import Assignment, accesses
 from .notation.parser import parse
-from .notation.suggest import indexed_name
 from .notation.value_types import number_dtype
 from .pipeline import compile_kernel
 from .schedule.schedule import Schedule
@@ -37,7 +35,7 @@ from .storage.tensor import Tensor
 from .targets.registry import find_target
 from .warn import warn
 
-__all__ = ["MISS", "checked_operands", "evaluate", "or_default", "repeats_of"]
+__all__ = ["MISS", "evaluate", "or_default", "repeats_of"]
 
 T = TypeVar("T")
 Chooser: TypeAlias = Callable[..., Schedule]
@@ -194,24 +192,6 @@ def _request(
     extents = {**_extents(assignment, {operand.name: operand.shape for operand in operands}), **dict(shape)}
     known = formats_of(assignment, formats)
     return _Request(assignment, known, extents, constant_extents(assignment, known, extents))
-
-
-def checked_operands(expression: str, names: tuple[str, ...], operands: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the operands of an expression, whose names are known; ExpressionError where one is missing or not used."""
-    if not isinstance(operands, Mapping):
-        raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
-    for name in names:
-        if name not in operands:
-            access, hint = indexed_name(name), "give it by its name"
-            if access and access.partition("(")[0] in operands:
-                hint = f"indices stand in brackets, {access}"
-            elif name in FUNCTIONS:
-                hint = f"around bare names it is a tensor; the function takes tensors with indices: {name}(A(i,j)), {name}(s())"
-            raise ExpressionError(f"operand '{name}' of '{expression}' is missing; {hint}")
-    for name in operands:
-        if name not in names:
-            raise ExpressionError(f"operand '{name}' is not used in '{expression}'; its operands are {', '.join(names) or 'none'}")
-    return {name: operands[name] for name in names}
 
 
 def _claim(expression: str, operands: Mapping[str, Any], output_format: Format | str | None, given: Mapping[str, int]) -> None:

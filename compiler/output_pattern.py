@@ -15,9 +15,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from .concrete.affine import fresh, names_of
 from .concrete.check import check_assignment, formats_of, tensor_names
-from .concrete.given import checked_dtype, checked_semiring, supported_dtype
+from .concrete.given import checked_dtype, checked_operands, checked_semiring, supported_dtype
 from .errors import ExpressionError
-from .evaluate import checked_operands
 from .format import Format
 from .frozen import frozen
 from .lowering.semiring import identity

@@ -17,10 +17,17 @@ from ..compiler.concrete.affine import Boundary, Viewed, wrapped, writings_of
 from ..compiler.concrete.affine import viewed as plainly
 from ..compiler.concrete.check import check_assignment, check_semiring, formats_of, tensor_names
 from ..compiler.concrete.concretize import Concretized, concretize, initial_name
-from ..compiler.concrete.given import checked_dtype, checked_extents, checked_semiring, constant_extents, supported_dtype
+from ..compiler.concrete.given import (
+    checked_dtype,
+    checked_extents,
+    checked_operands,
+    checked_semiring,
+    constant_extents,
+    supported_dtype,
+)
 from ..compiler.concrete.mirrored import is_mirrored
 from ..compiler.concrete.result_format import AUTO, auto_format
-from ..compiler.errors import DataError, ExpressionError, FormatError, ShapeError, TuningError
+from ..compiler.errors import DataError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.native.devices import architecture_here, require_device
@@ -254,8 +261,8 @@ def make_problem(
     pair, wish = checked_semiring(semiring), checked_dtype(dtype)
     check_semiring(assignment.value, pair[0], assignment, pair[1])
     given = checked_extents(assignment, shape) if shape else {}
-    _check_names(assignment, operands)
-    tensors = {operand: _load(operand, operands[operand]) for operand in tensor_names(assignment)}
+    checked = checked_operands(assignment.text, tensor_names(assignment), operands)
+    tensors = {operand: _load(operand, data) for operand, data in checked.items()}
     for operand, found in tensors.items():
         supported_dtype(found.dtype, operand)
     formats: dict[str, Format | str | None] = {operand: found.format for operand, found in tensors.items()}
@@ -302,15 +309,3 @@ def _load(name: str, data: Any) -> Tensor:
         return tensor(data)
     except (DataError, FormatError, ShapeError) as error:
         raise type(error)(f"operand {name}: {error}") from None
-
-
-def _check_names(assignment: Assignment, operands: Mapping[str, Any]) -> None:
-    if not isinstance(operands, Mapping):
-        raise ExpressionError(f"operands are a mapping from names to tensors, such as {{'A': A, 'x': x}}, not {type(operands).__name__}")
-    needed = tensor_names(assignment)
-    for name in needed:
-        if name not in operands:
-            raise ExpressionError(f"operand {name} is missing: '{assignment.text}' reads {', '.join(needed)}")
-    for name in operands:
-        if name not in needed:
-            raise ExpressionError(f"operand {name} is not used: '{assignment.text}' reads {', '.join(needed)}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..attention import noted_if_long
+from ..concrete.given import checked_operands
 from ..frozen import frozen
 from ..ir.memory import numpy_type
 from ..lowering.kernel_spec import KernelSpec
@@ -18,7 +19,7 @@ from ..storage.on_device import DeviceArray
 from ..targets.c import C
 from ..targets.target import Executable, Target
 from .bound import BoundKernel
-from .operands import Expected, Operand, find_extents, prepare, refuse_names
+from .operands import Expected, Operand, find_extents, prepare
 from .results import fill_of
 from .stages import kernel_source, kernel_stages
 from .workspaces import Workspace, workspaces
@@ -141,7 +142,8 @@ class TypedKernel:
         """
         spec = self.spec
         if operands.keys() != self._own_names:
-            refuse_names(spec, operands)
+            names = dict.fromkeys(operand.tensor for operand in spec.operands if not operand.point)
+            checked_operands(spec.expression, tuple(names), operands)
         prepared: dict[str, Operand] = {}
         for wanted in self._expected:  # a tensor that is read at several indices comes several times
             if wanted.spec.key not in prepared:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..concrete.bounds import broken_bound
-from ..errors import DataError, ExpressionError, ShapeError
+from ..errors import DataError, ShapeError
 from ..format import dense_format
 from ..frozen import frozen
 from ..ir.nodes import Type
@@ -52,20 +52,6 @@ class Operand:
     def part(self, part: str, level: int | None) -> NDArray[Any] | None:
         """Return what ``array`` does; None where there is none, as in another format."""
         return self.values if level is None else self.levels[level].parts.get(part) if level < len(self.levels) else None
-
-
-def refuse_names(spec: KernelSpec, given: Mapping[str, Any]) -> NoReturn:
-    """Say which operand is missing or not used.
-
-    Raises:
-        ExpressionError: naming the operand.
-    """
-    wanted = {operand.tensor for operand in spec.operands if not operand.point}
-    for operand in spec.operands:
-        if not operand.point and operand.tensor not in given:
-            raise ExpressionError(f"operand '{operand.tensor}' of '{spec.expression}' is missing; give it by its name")
-    extra = next(name for name in given if name not in wanted)
-    raise ExpressionError(f"operand '{extra}' is not used in '{spec.expression}'; its operands are {_listed(sorted(wanted))}")
 
 
 @frozen
@@ -241,7 +227,3 @@ def _agree(extents: dict[str, int], origins: dict[str, str], index: str, extent:
     if known != extent:
         raise ShapeError(f"index '{index}' has two extents: {origins[index]} {known}, but {origin} {extent}")
     origins.setdefault(index, origin)
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names) or "none"

@@ -1,4 +1,4 @@
-"""What is given beside an expression, checked: dtypes, semirings and extents; which extents are worth compiling in."""
+"""What is given beside an expression, checked: operands, dtypes, semirings and extents; which extents are worth compiling in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from numpy.typing import DTypeLike
 
 from ..errors import DataError, ExpressionError, ScheduleError, ShapeError
 from ..format import MOST_EXTENT, Format
+from ..notation.functions import FUNCTIONS
 from ..notation.nodes import Assignment, walk
+from ..notation.suggest import indexed_name
 from ..notation.value_types import TYPES
 from ..shown import is_by_name, is_word, shown
 from .affine import extents_of_result, writings_of
@@ -51,6 +53,24 @@ def check_convert(convert: str) -> None:
     """Raise ``ScheduleError`` unless it is said whether operands may be converted."""
     if not is_word(convert, "auto", "never"):
         raise ScheduleError(f"convert is 'auto' or 'never', not {shown(convert)}")
+
+
+def checked_operands(expression: str, names: tuple[str, ...], operands: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the operands of an expression, whose names are known; ExpressionError where one is missing or not used."""
+    if not isinstance(operands, Mapping):
+        raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
+    for name in names:
+        if name not in operands:
+            access, hint = indexed_name(name), "give it by its name"
+            if access and access.partition("(")[0] in operands:
+                hint = f"indices stand in brackets, {access}"
+            elif name in FUNCTIONS:
+                hint = f"around bare names it is a tensor; the function takes tensors with indices: {name}(A(i,j)), {name}(s())"
+            raise ExpressionError(f"operand '{name}' of '{expression}' is missing; {hint}")
+    for name in operands:
+        if name not in names:
+            raise ExpressionError(f"operand '{name}' is not used in '{expression}'; its operands are {', '.join(names) or 'none'}")
+    return {name: operands[name] for name in names}
 
 
 def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:

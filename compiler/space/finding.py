@@ -30,12 +30,6 @@ from .whole import WholeSpace
 from .whole_plan import LoopOf, Plan, Start, Told
 
 
-def rank_of(schedule: Schedule | str, space: WholeSpace, extents: Mapping[str, int] | None = None) -> int | None:
-    """Return the place of a schedule in a space, None where it is not one of its schedules or none of the expression."""
-    found = found_in(schedule, space, extents)
-    return None if found is None else space.rank(*found)
-
-
 def found_in(schedule: Schedule | str, space: WholeSpace, extents: Mapping[str, int] | None = None) -> tuple[Plan, Division] | None:
     """Return what a schedule chooses, and the division of indices; None where it makes no program of such a form.
 

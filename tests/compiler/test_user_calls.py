@@ -185,3 +185,22 @@ def test_functions_around_bare_names_are_told_apart_from_tensors() -> None:
         st.evaluate("B(i,j) = exp(A)", {"A": np.ones((2, 2))})
     with pytest.raises(ExpressionError, match="operands are given by name"):
         st.evaluate("y(i) = A(i,j) * x(j)", np.ones((2, 2)), np.ones(2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("operands", "message"), [
+    ([A, X], r"operands are given by name, \{'A': A, \.\.\.\}, not as list"),
+    ({"A": A}, r"operand 'x' of 'y\(i\) = A\(i,j\) \* x\(j\)' is missing; give it by its name"),
+    ({**BOTH, "z": X}, r"operand 'z' is not used in 'y\(i\) = A\(i,j\) \* x\(j\)'; its operands are A, x"),
+])  # fmt: skip
+@pytest.mark.parametrize("ask", [st.evaluate, st.tune, st.lookup, lambda *given: st.distributed.volume(*given, ranks=2)])
+def test_all_calls_name_an_operand_in_the_same_words(ask: Any, operands: Any, message: str) -> None:
+    with pytest.raises(ExpressionError, match=f"^{message}$"):
+        ask(SPMV, operands)
+
+
+def test_kernels_name_an_operand_in_these_words_too() -> None:
+    kernel = st.compile(SPMV, {"A": "csr"})
+    with pytest.raises(ExpressionError, match=r"^operand 'z' is not used in 'y\(i\) = A\(i,j\) \* x\(j\)'; its operands are A, x$"):
+        kernel.bind(A=A, x=X, z=X)
+    with pytest.raises(ExpressionError, match=r"^operand 'x' of 'y\(i\) = A\(i,j\) \* x\(j\)' is missing; give it by its name$"):
+        kernel(A=A)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.concrete.check import check_assignment, tensor_names
+from ...compiler.concrete.given import checked_operands
 from ...compiler.errors import DataError, ExpressionError
 from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg, accesses
@@ -98,7 +99,7 @@ def contraction_of(expression: str, operands: Mapping[str, Any]) -> Contraction:
     assignment = parse(expression)
     check_assignment(assignment)
     names = tensor_names(assignment)
-    _check_names(names, operands, assignment)
+    checked_operands(assignment.text, names, operands)
     sparse = [name for name in names if is_sparse(name, operands[name])]
     if len(sparse) > 1:
         raise ExpressionError(f"'{assignment.text}' has {len(sparse)} sparse operands, {', '.join(sparse)}: over ranks it may have one")
@@ -128,17 +129,6 @@ def as_tensor(name: str, data: Any) -> Tensor:
         return data if isinstance(data, Tensor) else borrowed(data)
     except DataError as error:
         raise DataError(f"operand '{name}': {error}") from None
-
-
-def _check_names(names: tuple[str, ...], operands: Mapping[str, Any], assignment: Assignment) -> None:
-    if not isinstance(operands, Mapping):
-        raise ExpressionError(f"operands are given by name, {{'A': A, ...}}, not as {type(operands).__name__}")
-    for name in names:
-        if name not in operands:
-            raise ExpressionError(f"operand '{name}' of '{assignment.text}' is missing; give it by its name")
-    for name in operands:
-        if name not in names:
-            raise ExpressionError(f"operand '{name}' is not used in '{assignment.text}'; its operands are {', '.join(names) or 'none'}")
 
 
 def _check_linear(addend: Expr, sparse: str, assignment: Assignment) -> None:

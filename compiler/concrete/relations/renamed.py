@@ -15,17 +15,10 @@ if TYPE_CHECKING:
 
 
 @frozen
-class BoundRelation(Relation):
-    """``bounded`` is ``parent`` with something known of its range.
-
-    min_exact, max_exact: the range begins, ends at ``amount``; min_constraint, max_constraint: not before, not after it;
-    divisible: its length is a multiple of ``amount``.
-    """
+class _Renaming(Relation):
+    """A loop with the values of its parent."""
 
     parent: str
-    bounded: str
-    amount: int
-    kind: str
     renames = True
     in_order = True
 
@@ -33,21 +26,34 @@ class BoundRelation(Relation):
     def parents(self) -> tuple[str, ...]:
         return (self.parent,)
 
+    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
+        return Through(self.parent)
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        return recovery.value(self.children[0])
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        return recovery.value(self.parent)
+
+
+@frozen
+class BoundRelation(_Renaming):
+    """``bounded`` is ``parent`` with something known of its range.
+
+    min_exact, max_exact: the range begins, ends at ``amount``; min_constraint, max_constraint: not before, not after it;
+    divisible: its length is a multiple of ``amount``.
+    """
+
+    bounded: str
+    amount: int
+    kind: str
+
     @property
     def children(self) -> tuple[str, ...]:
         return (self.bounded,)
 
     def fixed_extents(self) -> Mapping[str, int]:
         return {self.parent: self.amount} if self.kind == "max_exact" else {}
-
-    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
-        return Through(self.parent)
-
-    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
-        return recovery.value(self.bounded)
-
-    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
-        return recovery.value(self.parent)
 
     def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
         arith = recovery.arithmetic
@@ -92,30 +98,14 @@ class BoundRelation(Relation):
 
 
 @frozen
-class RenameRelation(Relation):
+class RenameRelation(_Renaming):
     """``renamed`` is another name for ``parent``: the loop of a producer that ``precompute`` made. Accesses keep ``parent``."""
 
-    parent: str
     renamed: str
-    renames = True
-    in_order = True
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
 
     @property
     def children(self) -> tuple[str, ...]:
         return (self.renamed,)
-
-    def shape(self, child: str, graph: Provenance, known: Container[str]) -> Shape:
-        return Through(self.parent)
-
-    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
-        return recovery.value(self.renamed)
-
-    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
-        return recovery.value(self.parent)
 
     def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
         return recovery.bounds(self.parent)
