@@ -9,7 +9,8 @@ What is known is weighed by the gain over the default that is to be expected, do
    them, near ones counting more; the farther they are, the larger is the doubt. Where this machine knows none, those of a machine of the
    same kind that ship with the package (``shipped``) count, as if they were ``STRANGE`` farther away.
 3. *model*: the static model's choice, where it expects a gain (``tuner.model``); beside similar inputs it is asked if the nearest is
-   ``MODEL_ASKED_FROM`` away or more.
+   ``MODEL_ASKED_FROM`` away or more. Where no winner on these is convincing, what the model foretells and what the nearest campaign
+   found are weighed by how sure each is.
 4. *default*: unless something is expected to be ``LEAST_GAIN`` times as fast.
 
 This module and what it imports need the standard library, numpy and the compiler only.
@@ -246,19 +247,31 @@ def _by_evidence(problem: Problem, store: Evidence, known: list[tuple[float, Dec
     near = [(away, decision) for away, decision in known if away <= SIMILAR_BOUND][:NEIGHBOURS]
     strange = 0.0 if near else STRANGE
     near = near or shipped_inputs(problem, shipped)[:NEIGHBOURS]
+    if not near:
+        return _without_evidence(problem).match
     found = list(_similar(problem, store, near, strange))
-    if not near or near[0][0] + strange > MODEL_ASKED_FROM:
-        chosen = _without_evidence(problem)
-        if not near:
-            return chosen.match
-        if chosen.match.schedule:
-            measured = _expected_gain(store, near, problem.to_canonical(chosen.match.schedule))
-            found.append(chosen if measured is None else _Prospect(chosen.match, measured, _doubt(near[0][0], strange)))
+    chosen = _without_evidence(problem) if near[0][0] + strange > MODEL_ASKED_FROM else None
+    expected = 0.0  # of the model's choice, where no campaign has measured it
+    if chosen is not None and chosen.match.schedule:
+        measured = _expected_gain(store, near, problem.to_canonical(chosen.match.schedule))
+        expected = _weighed(chosen, *near[0], strange) if measured is None else 0.0
+        found.append(chosen if measured is None else _Prospect(chosen.match, measured, _doubt(near[0][0], strange)))
     best = max(found, key=lambda one: one.least, default=None)
     if best is not None and best.least > 0 and best.gain >= math.log(LEAST_GAIN):
         return best.match
+    if chosen is not None and expected >= math.log(LEAST_GAIN):
+        return chosen.match
     away, decision = near[0]
     return Match(Schedule(), "similar", decision.default_seconds, away, _shipped_note(strange, decision))
+
+
+def _weighed(chosen: _Prospect, away: float, decision: Decision, strange: float) -> float:
+    """Return the log gain to expect of the model's choice beside a campaign that did not measure it: what the model foretells and what the
+    campaign's winner gained, each the less the less sure it is."""
+    low, high = (math.log(decision.speedup_low), math.log(decision.speedup_high)) if decision.schedule else (0.0, 0.0)
+    measured, spread = (low + high) / 2, (high - low) / 2 + _doubt(away, strange)
+    odds = (spread / chosen.doubt) ** 2  # of the forecast, by squares of errors
+    return measured + odds / (1 + odds) * (chosen.gain - measured)
 
 
 def _similar(problem: Problem, store: Evidence, near: list[tuple[float, Decision]], strange: float) -> Iterator[_Prospect]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections import OrderedDict
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 from effort import calls
+from hypothesis import given
+from hypothesis.strategies import floats
 from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
@@ -23,6 +27,7 @@ from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.asking import choose, lookup
 from sparsetune.tuner.database import legality, open_database
 from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, lookup_problem
+from sparsetune.tuner.match import Match
 from sparsetune.tuner.model import Choice
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.records import Decision, Measurement, Status, to_json
@@ -309,6 +314,36 @@ def test_a_gain_that_needs_no_other_loops_is_doubted_less(
     monkeypatch.setattr(module, "MODEL_ASKED_FROM", 0.0)
     add(database, decided(problem(), ""))
     assert look(database, rows=120, seed=5).origin == origin
+
+
+@pytest.mark.parametrize(("rows", "origin"), [(110, "similar"), (230, "model")])
+def test_where_no_winner_convinces_the_model_is_believed_the_more_the_farther_the_evidence(
+    database: Path, monkeypatch: pytest.MonkeyPatch, rows: int, origin: str
+) -> None:
+    """A default that won on an input of another size says little of prefetches on this one."""
+    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: Choice(Schedule("unroll(j, 2)"), 1.065, is_slight=True))
+    monkeypatch.setattr(module, "MODEL_ASKED_FROM", 0.0)
+    add(database, decided(problem(), ""))
+    assert look(database, rows=rows, seed=5).origin == origin
+    add(database, decided(problem(rows - 1, 7), PARALLEL, 1.5), measured(problem(rows - 1, 7), "unroll(i1, 2)", 10e-3))
+    assert look(database, rows=rows, seed=5).origin == "similar"
+
+
+@cache
+def winner() -> Decision:
+    return decided(problem(), PARALLEL)
+
+
+@given(gain=floats(0.0, 1.0), doubt=floats(0.01, 0.5), low=floats(0.5, 3.0), wide=floats(1.0, 2.0), away=floats(0.0, 2.0))
+def test_what_is_weighed_lies_between_both_and_nearer_to_the_surer(
+    gain: float, doubt: float, low: float, wide: float, away: float
+) -> None:
+    decision = replace(winner(), speedup_low=low, speedup_high=low * wide)
+    chosen, measured = module._Prospect(Match(Schedule(), "model"), gain, doubt), math.log(low) + math.log(wide) / 2
+    found = module._weighed(chosen, away, decision, 0.0)
+    assert min(gain, measured) - 1e-9 <= found <= max(gain, measured) + 1e-9
+    farther = module._weighed(chosen, away + 0.5, decision, 0.0)
+    assert abs(farther - gain) <= abs(found - gain) + 1e-9
 
 
 def test_far_inputs_do_not_count(database: Path) -> None:
