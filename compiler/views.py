@@ -80,7 +80,8 @@ class View(Format):
         """Whether the parents of a stored level that subscripts leave open can be gone through where a level of the view stands."""
         later = {self._stored_modes[mode] for mode in self.order[level:]}
         between = [number for number in range(place) if self.stored.order[number] in later]
-        walked = all(self.stored.levels[number].full or self.stored.levels[number].steps_in_order for number in between)
+        kinds = [self.stored.levels[number] for number in between]
+        walked = all(kind.full or (kind.steps_in_order and kind.stride == 1) for kind in kinds)
         modes = {self.stored.order[number] for number in (*between, place)}
         return walked and not any(self.subscripts[mode].wraps for mode in modes)
 

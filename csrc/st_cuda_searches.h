@@ -71,9 +71,23 @@ template <class A> ST_DEVICE int64_t st_hash_find(A crd, int64_t low, int64_t hi
   const int64_t place = st_hash_vacant(crd, low, high, key);
   return (int64_t)crd[place] == key ? place : -1;
 }
+/* As st_lower_bound, among low, low + stride ... up to `high`, which is as far from `low` (st_runtime.h). */
+template <class A> ST_DEVICE int64_t st_lower_bound_apart(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {
+  int64_t count = (high - low) / stride;
+  while (count > 0) {
+    const int64_t half = count >> 1, middle = low + half * stride;
+    const bool right = (int64_t)crd[middle] < key;
+    low = right ? middle + stride : low;
+    count = right ? count - half - 1 : half;
+  }
+  return low;
+}
 #define ST_SEARCHES(S)                                                                                                       \
   template <class A> ST_DEVICE int64_t st_lower_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
     return st_search(crd, low, high, key, false);                                                                            \
+  }                                                                                                                          \
+  template <class A> ST_DEVICE int64_t st_lower_bound_apart_##S(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) { \
+    return st_lower_bound_apart(crd, low, high, key, stride);                                                                \
   }                                                                                                                          \
   template <class A> ST_DEVICE int64_t st_upper_bound_##S(A crd, int64_t low, int64_t high, int64_t key) {                   \
     return st_search(crd, low, high, key, true);                                                                             \

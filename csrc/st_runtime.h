@@ -44,6 +44,8 @@
 
 /* The condition; compilers put what happens where it holds out of the way. */
 static inline bool st_seldom(bool condition) { return __builtin_expect(condition, false); }
+/* The condition; what it guards can be read where it does not hold. */
+static inline bool st_harmless(bool condition) { return condition; }
 
 /* Memory. */
 
@@ -102,6 +104,17 @@ ST_MIN_MAX(bool, bool)
       const int64_t half = count >> 1;                                                                       \
       const bool right = crd[low + half] < key;                                                              \
       low = right ? low + half + 1 : low;                                                                    \
+      count = right ? count - half - 1 : half;                                                               \
+    }                                                                                                        \
+    return low;                                                                                              \
+  }                                                                                                          \
+  /* the same among low, low + stride ... up to `high`, which is as far from `low` */                         \
+  static inline int64_t st_lower_bound_apart_##S(const T *crd, int64_t low, int64_t high, int64_t key, int64_t stride) { \
+    int64_t count = (high - low) / stride;                                                                   \
+    while (count > 0) {                                                                                      \
+      const int64_t half = count >> 1, middle = low + half * stride;                                         \
+      const bool right = crd[middle] < key;                                                                  \
+      low = right ? middle + stride : low;                                                                   \
       count = right ? count - half - 1 : half;                                                               \
     }                                                                                                        \
     return low;                                                                                              \

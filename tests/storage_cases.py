@@ -12,7 +12,7 @@ from sparsetune.compiler.levels import LevelKind, level_kind
 from sparsetune.compiler.storage.encoding import decoded
 from sparsetune.compiler.storage.tensor import Tensor
 
-OWN = frozenset(map(level_kind, "dsnqhbp"))
+OWN = frozenset(map(level_kind, "dsnqhbpl"))
 GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -61,6 +61,15 @@ def _children(tensor: Tensor, level: int, position: int) -> list[tuple[int, int]
         taken = [child for child in slots if child[0] < extent]
         assert slots[: len(taken)] == taken
         assert [coordinate for coordinate, _ in taken] == sorted({coordinate for coordinate, _ in taken})
+        return taken
+    if kind is level_kind("l"):
+        begin, past = (int(arrays.parts["slices"][position // 4 + more]) for more in (0, 1))
+        end = int(arrays.parts["ends"][position])
+        assert begin <= end <= past
+        slots = [4 * column + position % 4 for column in range(begin, past)]
+        taken = [(int(arrays.crd[slot]), slot) for slot in slots[: end - begin]]
+        assert [coordinate for coordinate, _ in taken] == sorted({coordinate for coordinate, _ in taken})
+        assert all(0 <= int(arrays.crd[slot]) < extent for slot in slots)
         return taken
     first = int(arrays.parts["base"][position]) if "base" in arrays.parts else 0
     children = [(first + int(arrays.crd[child]), child) for child in range(int(arrays.pos[position]), int(arrays.pos[position + 1]))]
@@ -115,6 +124,15 @@ def _check_arrays(tensor: Tensor, level: int, kind: LevelKind, arrays: Any, pare
         assert arrays.pos is None
         assert len(arrays.crd) == parents * int(arrays.parts["width"][0])
         return len(arrays.crd)
+    if kind is level_kind("l"):
+        slices, ends = arrays.parts["slices"], arrays.parts["ends"]
+        assert arrays.pos is None
+        assert len(slices) == -(-parents // 4) + 1
+        assert len(ends) == parents
+        assert slices[0] == 0
+        assert all(max(ends[4 * number : 4 * number + 4]) == slices[number + 1] for number in range(len(slices) - 1))
+        assert len(arrays.crd) == 4 * int(slices[-1])
+        return len(arrays.crd)
     assert len(arrays.pos) == parents + 1
     assert arrays.pos[0] == 0
     assert arrays.pos[-1] == len(arrays.crd)
@@ -128,7 +146,7 @@ def formats(draw: st.DrawFn, order: int) -> Format:
     """Draw any format of an order."""
     kinds: list[str] = []
     for _ in range(order):
-        kinds.append(draw(st.sampled_from("dsnhbp" if not kinds or kinds[-1] == "n" else "dsnqhbp")))
+        kinds.append(draw(st.sampled_from("dsnhbpl" if not kinds or kinds[-1] == "n" else "dsnqhbpl")))
     return Format(tuple(kinds), tuple(draw(st.permutations(range(order)))))
 
 

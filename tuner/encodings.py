@@ -1,4 +1,5 @@
-"""Other encodings of a problem's operands, which take fewer bytes: half of a symmetric matrix, coordinates of two bytes (``narrow``).
+"""Other encodings of a problem's operands, which take fewer bytes: half of a symmetric matrix, coordinates of two bytes (``narrow``); and
+those in which short rows lie side by side, so that vectors compute several at once (``sliced``).
 
 Whether an operand can be stored so depends on its values and coordinates, not on its format.
 """
@@ -20,9 +21,15 @@ from ..compiler.storage.tensor import Tensor
 from .features import remembered
 from .problem import Problem
 
+SHORT = 24
+"""Entries of a row, on average, up to which rows are tried side by side: longer ones are vectors by themselves."""
+
+MOST_PADDED = 1.5
+"""Bytes of a tensor whose rows lie side by side at most, in those that it takes: on matrices with more padding no time was gained."""
+
 
 def encoded_formats(problem: Problem) -> Iterator[tuple[Access, Format]]:
-    """Yield the operands that can be stored in fewer bytes than they are, each with the formats that do so."""
+    """Yield the operands that can be stored in fewer bytes than they are, or with short rows side by side, each with such formats."""
     for access in dict.fromkeys(accesses(problem.assignment.value)) if problem.target == "cpu" else ():
         form, operand, tensor = problem.formats[access.tensor], Access(access.tensor), problem.operand(access.tensor)
         if tensor is None or form.in_memory is not form or form.is_dense:
@@ -33,10 +40,13 @@ def encoded_formats(problem: Problem) -> Iterator[tuple[Access, Format]]:
         kinds = (kind for kind in level_kinds() if kind.plain is last and kind is not last and not kind.mirrors)
         encoded = (Format((*above, kind), form.order) for kind in kinds)
         yield from ((operand, one) for one in encoded if _bytes_in(tensor, one) < _bytes_in(tensor, form))
+        if form.levels == (DENSE, COMPRESSED) and _has_short_sums(problem, access, form, tensor):
+            beside = (Format((*above, kind), form.order) for kind in level_kinds() if kind.stride != 1)
+            yield from ((operand, one) for one in beside if _bytes_in(tensor, one) <= MOST_PADDED * _bytes_in(tensor, form))
 
 
 def encoded_schedules(problem: Problem) -> list[Schedule]:
-    """Return schedules that only store an operand in fewer bytes."""
+    """Return schedules that only store an operand in another encoding."""
     return [Schedule([d.Convert(operand, str(form))]) for operand, form in encoded_formats(problem)]
 
 
@@ -55,6 +65,13 @@ def _holds(problem: Problem, name: str, form: Format) -> bool:
         return name in problem.symmetric or held.mirrors
     tensor = problem.operand(name)
     return tensor is not None and _bytes_in(tensor, form) < float("inf")
+
+
+def _has_short_sums(problem: Problem, access: Access, form: Format, tensor: Tensor) -> bool:
+    """Whether components of a result are sums over the rows of a matrix, which are short."""
+    row, column = (access.subscripts[mode].index for mode in form.order)
+    target = {index for index in problem.assignment.target.indices if problem.extents[index] != 1 or index in (row, column)}
+    return target == {row} != {column} and len(tensor.values) <= SHORT * tensor.shape[form.order[0]]
 
 
 def _takes_half(problem: Problem, operand: Access, half: Format) -> bool:

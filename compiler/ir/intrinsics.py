@@ -4,7 +4,7 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 
 - Searches take sorted coordinates ``crd[low .. high)``. ``gallop`` gives what ``lower_bound`` gives and is quick where the answer is near
   ``low``; its last argument is its first step, which ``gallop_stride`` derives from the lengths of what is merged. ``far_gallop`` is the
-  same, never inlined.
+  same, never inlined. ``lower_bound_apart`` looks at every so many places only, as its last argument says.
 - ``filled_row`` gives the first of the rows ``low .. high`` of ``pos`` that has elements; ``high`` if none has.
 - A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal. ``map_insert`` may
   stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
@@ -24,6 +24,7 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 - ``gemm`` (C += s A B), ``gemv`` (y += s A x), ``ger`` (A += s x y'), ``axpy`` (y += s x) and ``dot`` (the sum of x y) take for every array
   its first element and the distance between elements along each of its loops, then the extents of all loops, and the factor s.
 - ``seldom`` gives its condition, and tells compilers to put the code for where it holds out of the way of the rest.
+- ``harmless`` gives its condition, and says that where it does not hold everything that it guards can be read all the same.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
 
 INTRINSICS: dict[str, Intrinsic] = {
     "lower_bound": Intrinsic(meanings.lower_bound, "st_lower_bound", typed=True, comparisons=meanings.bisections),
+    "lower_bound_apart": Intrinsic(meanings.lower_bound_apart, "st_lower_bound_apart", typed=True, comparisons=meanings.bisections_apart),
     "upper_bound": Intrinsic(meanings.upper_bound, "st_upper_bound", typed=True, comparisons=meanings.bisections),
     "lower_bound_of_warp": Intrinsic(meanings.lower_bound, "st_lower_bound_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
     "upper_bound_of_warp": Intrinsic(meanings.upper_bound, "st_upper_bound_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
@@ -136,6 +138,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "sum_pieces": Intrinsic(meanings.sum_pieces, "st_sum_pieces", "st_pieces.h", updates=True),
     "piece_place": Intrinsic(meanings.piece_place, "st_piece_place", "st_pieces.h"),
     "seldom": Intrinsic(bool, "st_seldom", gives=BOOL),
+    "harmless": Intrinsic(bool, "st_harmless", gives=BOOL),
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     **{
         name: Intrinsic(meanings.quiet(function), f"st_{name}", "st_math.h", typed=True, gives=None)

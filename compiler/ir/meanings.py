@@ -140,6 +140,12 @@ def lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
     return low + int(np.searchsorted(crd[low:high], key, "left")) if low < high else low
 
 
+def lower_bound_apart(crd: NDArray[Any], low: int, high: int, key: int, stride: int) -> int:
+    """Return what ``lower_bound`` does among the places from ``low`` in steps of ``stride``."""
+    _check_range(crd, low, high - stride + 1)
+    return low + stride * int(np.searchsorted(crd[low:high:stride], key, "left")) if low < high else low
+
+
 def upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
     """Return the first place of ``low`` to ``high`` whose coordinate is above a key; ``high`` where there is none."""
     _check_range(crd, low, high)
@@ -276,6 +282,11 @@ def _halvings(length: int) -> int:
 def bisections(arguments: Sequence[Any], _found: int) -> int:
     """Return how many coordinates a binary search looks at."""
     return _halvings(arguments[2] - arguments[1])
+
+
+def bisections_apart(arguments: Sequence[Any], _found: int) -> int:
+    """Return how many coordinates a binary search in steps looks at."""
+    return _halvings((arguments[2] - arguments[1]) // arguments[4])
 
 
 def leaps(arguments: Sequence[Any], found: int) -> int:

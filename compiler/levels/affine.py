@@ -107,7 +107,7 @@ class Resolving(LevelKind):
         self.ordered = inner.ordered and (coefficient > 0 or inner is POINT)
         self.merges = inner.merges and self.steps and self.ordered and not strided
         self.holes = inner.holes or inner.full or strided or not inner.ordered
-        self.relative = inner.relative
+        self.relative, self.stride = inner.relative, inner.stride
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Resolving, (self.inner, self.coefficient, self.wraps, self.inside, self.covers, self.unique)

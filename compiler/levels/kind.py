@@ -52,6 +52,8 @@ class LevelKind(str):
         repeats: above a level that shares positions, a coordinate stands once per entry (COO).
         has_segments: an array ``pos`` delimits the children of each parent.
         mirrors: only the half of a symmetric matrix up to the diagonal is stored; all but products read the whole, made of it before.
+        stride: how far the positions of one parent stand apart; those of other parents stand between. No loop goes through all
+            positions of a level where that is not 1 (``pos``).
         relative: what is stored for an entry gives its coordinate only together with the parent's position.
         appends: results are assembled in it by appending: the next coordinate below a parent goes behind the last one, into ``crd``.
         inserts: results are written into it at any place: a position is the parent's times the extent, plus the coordinate (``insert``).
@@ -72,6 +74,7 @@ class LevelKind(str):
     repeats = False
     has_segments = False
     mirrors = False
+    stride: int = 1
     relative = False
     appends = False
     inserts = False

@@ -10,8 +10,8 @@ from __future__ import annotations
 from ..concrete.lattice import NOWHERE, Domain, is_everywhere, least_points, only_point, points, stored, without
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
-from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, subtract
-from ..ir.nodes import BOOL, I64, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While
+from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, multiply, quotient, subtract
+from ..ir.nodes import BOOL, I64, Binary, Const, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While
 from ..levels import LevelKind
 from ..levels.level import Level
 from ..levels.subsection import SubsectionLevel
@@ -167,7 +167,13 @@ def position_loop(
         level = anchored(context, found, before)
         position = Var(context.names.local(wish), I64)
         coordinate = Var(context.names.local(index), I64)
+        variable = position
         steps: list[Step] = [Declare(coordinate, level.coordinate(position))]
+        if level.kind.stride != 1:
+            variable = Var(context.names.local(f"s_{storage.name}{above.depth + 1}"), I64)
+            begin, count = named(context, f"begin_{storage.name}{above.depth + 1}", low, before), _strides(low, high, level.kind.stride)
+            steps.insert(0, Declare(position, add(begin, multiply(variable, integer(level.kind.stride)))))
+            low, high = ZERO, count
         guarded = scope.stepping_shared() if access == context.shares else scope.guarded()
         inside = guarded.inside(index).know(index, coordinate)
         if level.unique:
@@ -178,13 +184,22 @@ def position_loop(
             steps += _prefetched_rows(context, scope, index, statement, tag, access, level, position)
             if not filled and (occupied := level.occupied(position, coordinate)) is not None:
                 inner = [If(occupied, Steps(tuple(inner)))]
-            return [*before, *made, For(position, low, high, Steps((*steps, *inner)), loop_mode(tag))]
+            return [*before, *made, For(variable, low, high, Steps((*steps, *inner)), loop_mode(tag))]
         high = named(context, f"end_{storage.name}{above.depth + 1}", high, before)
         end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
         inner = settle(context, inside.found(access, above.deeper(position, end)), statement, body)
         skip = skip_equal(level, end, high, coordinate)
         whole = Steps((*steps, Declare(end, add(position, ONE)), skip, *inner, SetVar(position, end)))
         return [*before, Declare(position, low), While(compare("<", position, high), whole)] if inner else []
+
+
+def _strides(low: Value, high: Value, stride: int) -> Value:
+    """Return how many strides lead from one position to another below the same parent."""
+    match low, high:
+        case Binary("+", Binary("*", first, Const(width)), place), Binary("+", Binary("*", past, Const(other)), same):
+            if width == other == stride and place == same:
+                return subtract(past, first)
+    return quotient(subtract(high, low), integer(stride))
 
 
 def _prefetched_rows(
@@ -197,7 +212,8 @@ def _prefetched_rows(
     def ahead(distance: int) -> Value:
         held = access.tensor in context.workspaces
         length = level.length if held else context.tensors.stored_length(key, depth)
-        return level.kind.within(level, level.coordinate(minimum(add(position, integer(distance)), subtract(length, ONE))))
+        later = minimum(add(position, integer(distance * level.kind.stride)), subtract(length, ONE))
+        return level.kind.within(level, level.coordinate(later))
 
     told = prefetches(context, scope, index, statement, tag, ahead, (access, position, 1))
     return [*told, *scattered_segments(context, scope, index, statement, tag, ahead)]

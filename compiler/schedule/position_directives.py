@@ -101,6 +101,8 @@ def _check_levels(indices: tuple[str, ...], access: Access, context: Context) ->
     if wanted not in runs or set(wanted).intersection(stored[: runs.index(wanted)]):
         order, given = ", ".join("+".join(names) for names in stored), ", ".join(indices)
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{given} are not consecutive levels of {show(access)}, which is stored by {order}")
+    if any(kind.stride != 1 for kind, names in context.levels(access) if set(names) & set(indices)):
+        refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{show(access)} has positions of other fibres between those of one; iterate coordinates")
     form, last = context.format_of(access), runs.index(wanted) + len(wanted) - 1
     if form is not None and not form.unique(last):
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{show(access)} stores {indices[-1]} once per entry; collapse it with the levels below first")

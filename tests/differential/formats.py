@@ -8,7 +8,7 @@ from random import Random
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.levels import level_kind
 
-DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED = map(level_kind, "dsnqhbp")
+DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED, SLICED = map(level_kind, "dsnqhbpl")
 
 Coordinates = tuple[int, ...]
 
@@ -27,7 +27,7 @@ def random_format(rng: Random, order: int) -> Format:
         return Format(tuple(rng.choice((DENSE, COMPRESSED)) for _ in range(order)), modes)
     if draw < 0.68:
         return Format(tuple(rng.choice((DENSE, NARROW)) for _ in range(order)), modes)
-    kinds = [rng.choice((DENSE, COMPRESSED, COMPRESSED, NARROW, HASHED, SINGLETON, BITMAP, PADDED)) for _ in range(order)]
+    kinds = [rng.choice((DENSE, COMPRESSED, COMPRESSED, NARROW, HASHED, SINGLETON, BITMAP, PADDED, SLICED)) for _ in range(order)]
     for level, kind in enumerate(kinds):
         if kind is SINGLETON and (level == 0 or kinds[level - 1] is NARROW):
             kinds[level] = COMPRESSED

@@ -17,6 +17,7 @@ from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.problem import Problem, make_problem
 
 HALF, NARROW = 'convert(A, "dense, symmetric")', 'convert(A, "dense, narrow")'
+SLICED = 'convert(A, "dense, sliced")'
 
 
 def drawn(extent: int = 40) -> scipy.sparse.csr_array:
@@ -43,12 +44,27 @@ def test_narrow_coordinates_are_offered_of_rows_that_reach_over_few_columns() ->
     """And whose rows have enough entries: each has a base of its own."""
     near, far = drawn(), scipy.sparse.csr_array(([1.0, 1, 1, 1], ([0, 0, 0, 0], [0, 1, 2, 2**17])), shape=(2, 2**17 + 1))
     few = scipy.sparse.csr_array(np.eye(40))
-    assert offered(problem(near)) == [NARROW]
+    assert offered(problem(near)) == [NARROW, SLICED]
     assert NARROW not in offered(problem(few))
     wide = make_problem("y(i) = A(i,j) * x(j)", {"A": far, "x": np.ones(2**17 + 1)}, threads=1)
     assert offered(wide) == []
     assert is_legal(problem(near), st.Schedule(NARROW))
     assert not is_legal(wide, st.Schedule(NARROW))
+
+
+def test_short_rows_are_offered_side_by_side() -> None:
+    """Where each is a sum of its own, and those of one length nearly."""
+    matrix = drawn()
+    assert SLICED in offered(problem(matrix))
+    assert SLICED not in offered(problem(matrix, "y(j) = A(i,j) * x(i)"))
+    assert SLICED not in offered(problem(matrix, "R(i,j) = A(i,j) * x(j)", output_format="csr"))
+    for columns, beside in ((1, True), (4, False)):
+        found = make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((40, columns))}, threads=1)
+        assert (SLICED in offered(found)) == beside
+    long = scipy.sparse.csr_array(np.ones((40, 40)))
+    skewed = scipy.sparse.csr_array(np.where(np.arange(40)[:, None] % 4 == 0, np.arange(40) < 20, np.arange(40) < 1))
+    assert SLICED not in [*offered(problem(long)), *offered(problem(skewed * 1.0))]
+    assert is_legal(problem(matrix), st.Schedule(SLICED))
 
 
 def test_narrow_coordinates_of_tensors_are_offered_for_their_last_mode() -> None:
