@@ -14,7 +14,7 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -259,11 +259,12 @@ def _require_room(folder: Path) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _key(*parts: str) -> str:
+def _key(*parts: str | bytes) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(f"{len(part)}:".encode())
-        digest.update(part.encode())
+        content = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
     return digest.hexdigest()
 
 
@@ -271,17 +272,21 @@ def _key(*parts: str) -> str:
 def _generator(include: Path) -> str:
     """Return a digest of what decides, beside the generated source, what an object is: other code makes other entries."""
     compiler = Path(__file__).resolve().parents[1]
-    return _key(_sources(include), *_texts(path for folder in _GENERATOR for path in (compiler / folder).glob("*.py")))
+    return _key(_sources(include), *(content for folder in _GENERATOR for content in _contents(compiler / folder, ".py")))
 
 
 @cache
 def _sources(include: Path) -> str:
     """Return a digest of the C files that are compiled or included."""
-    return _key(*_texts(include.glob("*.[ch]")))
+    return _key(*_contents(include, ".c", ".h"))
 
 
-def _texts(files: Iterable[Path]) -> list[str]:
-    return [path.read_text() for path in sorted(files)]
+def _contents(folder: Path, *ends: str) -> Iterator[bytes]:
+    """Yield what the files of a folder hold whose names end so: unread as text, which would take most of the time."""
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(ends):
+            with open(os.path.join(folder, name), "rb", buffering=0) as file:
+                yield file.readall()
 
 
 class _Untrusted(OSError):

@@ -216,7 +216,12 @@ def test_generators_differ_by_their_sources(tmp_path: Path) -> None:
     assert first == cache._generator.__wrapped__(tmp_path)
     (tmp_path / "one.h").write_text("2")
     cache._sources.cache_clear()
-    assert first != cache._generator.__wrapped__(tmp_path)
+    second = cache._generator.__wrapped__(tmp_path)
+    assert second != first
+    (tmp_path / "one.h").write_bytes(b"\xff")  # whatever the encoding of this process is
+    (tmp_path / "one.txt").write_text("3")
+    cache._sources.cache_clear()
+    assert cache._generator.__wrapped__(tmp_path) not in (first, second)
     sources = [path for place in cache._GENERATOR for path in (Path(cache.__file__).parents[1] / place).glob("*.py")]
     assert {"c.py", "kernel.py", "compile.py"} <= {path.name for path in sources}
 
