@@ -63,7 +63,7 @@ CPU = PassList(
         Pass("atomics", gather_atomics, requires=_all(LIVE, JOINED, ROW_BY_ROW), gives=_all(LOCKED_ONCE)),
         Pass("segments", separate_whole_segments, requires=_all(PLACED, LOCKED_ONCE, ROW_BY_ROW), gives=_all(WHOLE), ends=_all(APART)),
         Pass("whole_rows", store_whole_rows, requires=_all(WHOLE, ROW_BY_ROW), gives=_all(STORED_ONCE), ends=_all(LIVE)),
-        Pass("abreast", rows_abreast, requires=_all(FOLDED, STORED_ONCE, ROW_BY_ROW)),
+        Pass("abreast", rows_abreast, requires=_all(FOLDED, STORED_ONCE, ROW_BY_ROW, UNTAGGED)),
         Pass("empty_rows", skip_empty_rows, requires=_all(STORED_ONCE, ROW_BY_ROW, UNTAGGED), gives=_all(SKIPPED)),
         Pass(
             "batches",

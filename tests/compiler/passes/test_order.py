@@ -29,6 +29,7 @@ KERNELS = {
     "addition": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}, "", {}),
     "diagonal": ("y(i) = B(i,i)", {}, "parallelize(i, cpu_vector, no_races)", {}),
     "function": ("R(i,j) = exp(A(i,j))", {"A": "csr", "R": "csr"}, "", {}),
+    "slices": ("y(i) = A(i,j) * x(j)", {"A": "dense, sliced"}, "", {}),
     "row sums": ("y(i) = A(i,j) * b(i)", {"A": "csr", "y": "compressed"}, "", {}),
 }  # fmt: skip
 SWAPS = [(first, second) for first in range(len(CPU.passes)) for second in range(first + 1, len(CPU.passes))]
