@@ -41,8 +41,8 @@ class Format:
     """Level kinds, outermost first, and the mode that each level stores.
 
     Args:
-        levels: level kinds separated by commas, or a tuple of them; their letters without commas (d, s, c, n, q, h, b, p, l, m), and the
-            names of matrix formats, csr, csc, dcsr and dcsc, work too.
+        levels: level kinds separated by commas, or a tuple of them; their letters without commas (d, s, c, n, t, q, h, b, p, l, m), and
+            the names of matrix formats, csr, csc, dcsr and dcsc, work too.
         order: ``order[l]`` is the mode that level ``l`` stores; None for 0, 1, 2, ...
 
     Raises:

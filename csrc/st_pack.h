@@ -23,6 +23,11 @@ void st_expand(int64_t parents, const void *pos, int32_t pos_wide, const void *c
 int64_t st_distances(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *base, int32_t base_wide,
                      uint16_t *out, int32_t threads);
 
+/* Fibres as distances of their coordinates from the parent's number, those of different fibres alone: start[p] is where parent p's begin (0
+   for one without). Room for those of all fibres is needed. Returns how many there are; -1 when there is no memory. */
+int64_t st_patterns(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *start, int32_t start_wide,
+                    void *distances, int32_t distances_wide);
+
 /* out[e] = (position[e] or 0) * extent + column[e]. */
 void st_below_dense(int64_t count, const void *position, int32_t position_wide, int64_t extent, const void *column, int32_t column_wide,
                     int64_t *out, int32_t threads);

@@ -12,7 +12,7 @@ from sparsetune.compiler.levels import LevelKind, level_kind
 from sparsetune.compiler.storage.encoding import decoded
 from sparsetune.compiler.storage.tensor import Tensor
 
-OWN = frozenset(map(level_kind, "dsnqhbpl"))
+OWN = frozenset(map(level_kind, "dsntqhbpl"))
 GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -71,8 +71,13 @@ def _children(tensor: Tensor, level: int, position: int) -> list[tuple[int, int]
         assert [coordinate for coordinate, _ in taken] == sorted({coordinate for coordinate, _ in taken})
         assert all(0 <= int(arrays.crd[slot]) < extent for slot in slots)
         return taken
-    first = int(arrays.parts["base"][position]) if "base" in arrays.parts else 0
-    children = [(first + int(arrays.crd[child]), child) for child in range(int(arrays.pos[position]), int(arrays.pos[position + 1]))]
+    segment = range(int(arrays.pos[position]), int(arrays.pos[position + 1]))
+    if kind is level_kind("t"):
+        start, distances = int(arrays.parts["start"][position]), arrays.parts["distances"]
+        children = [(position + int(distances[start + place]), child) for place, child in enumerate(segment)]
+    else:
+        first = int(arrays.parts["base"][position]) if "base" in arrays.parts else 0
+        children = [(first + int(arrays.crd[child]), child) for child in segment]
     if kind is level_kind("h"):
         _check_table([coordinate for coordinate, _ in children])
         return [child for child in children if child[0] >= 0]
@@ -135,10 +140,15 @@ def _check_arrays(tensor: Tensor, level: int, kind: LevelKind, arrays: Any, pare
         return len(arrays.crd)
     assert len(arrays.pos) == parents + 1
     assert arrays.pos[0] == 0
-    assert arrays.pos[-1] == len(arrays.crd)
+    if kind is level_kind("t"):
+        assert arrays.crd is None
+        assert len(arrays.parts["start"]) == parents
+        assert len(arrays.parts["distances"]) <= arrays.pos[-1]
+    else:
+        assert arrays.pos[-1] == len(arrays.crd)
     if kind.has_fibres and level + 1 < tensor.order and tensor.format.levels[level + 1].has_fibres:
         assert (np.diff(tensor.levels[level + 1].pos) > 0).all(), "an empty fibre below a compressed level"
-    return len(arrays.crd)
+    return int(arrays.pos[-1])
 
 
 @st.composite
@@ -146,7 +156,7 @@ def formats(draw: st.DrawFn, order: int) -> Format:
     """Draw any format of an order."""
     kinds: list[str] = []
     for _ in range(order):
-        kinds.append(draw(st.sampled_from("dsnhbpl" if not kinds or kinds[-1] == "n" else "dsnqhbpl")))
+        kinds.append(draw(st.sampled_from("dsnthbpl" if not kinds or kinds[-1] in "nt" else "dsntqhbpl")))
     return Format(tuple(kinds), tuple(draw(st.permutations(range(order)))))
 
 

@@ -1,5 +1,6 @@
-"""Other encodings of a problem's operands, which take fewer bytes: half of a symmetric matrix, coordinates of two bytes (``narrow``); and
-those in which short rows lie side by side, so that vectors compute several at once (``sliced``).
+"""Other encodings of a problem's operands, which take fewer bytes: half of a symmetric matrix, coordinates of two bytes (``narrow``), those
+of rows that look alike once (``patterned``); and those in which short rows lie side by side, so that vectors compute several at once
+(``sliced``).
 
 Whether an operand can be stored so depends on its values and coordinates, not on its format.
 """

@@ -175,7 +175,7 @@ class ExpressionPrinter:
         array, places = self.names[load.array], load.index
         if isinstance(places, Binary) and places.op == "+" and places.left.type.lanes == 1:  # as far from elsewhere in all lanes
             array, places = f"&{self.element(load.array, places.left, load.type.element)}", places.right
-        if isinstance(places, Cast) and places.operand.type.element == U16:
+        if isinstance(places, Cast) and places.operand.type.element in (U16, I32):
             self.type_name(I32.vector(places.type.lanes))  # which instructions that gather take
             places = places.operand
         function = f"gather_{self.type_name(places.type)}"

@@ -7,11 +7,12 @@ from .hashed import HASHED
 from .kind import LevelKind, level_kind, level_kinds, register
 from .narrow import NARROW
 from .padded import PADDED
+from .patterned import PATTERNED
 from .singleton import SINGLETON
 from .sliced import SLICED
 from .symmetric import SYMMETRIC
 
 __all__ = ["COMPRESSED", "DENSE", "HASHED", "SINGLETON", "SYMMETRIC", "LevelKind", "level_kind", "level_kinds", "register"]
 
-for kind in (DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED, SLICED, SYMMETRIC):
+for kind in (DENSE, COMPRESSED, NARROW, PATTERNED, SINGLETON, HASHED, BITMAP, PADDED, SLICED, SYMMETRIC):
     register(kind)

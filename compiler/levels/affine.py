@@ -130,6 +130,10 @@ class Resolving(LevelKind):
     def filled(self, level: Level, low: Value, high: Value) -> Value:
         return high  # windows may end at coordinates that are not stored
 
+    def readable(self, level: Level, position: Value) -> Value:
+        assert isinstance(level, AffineLevel)
+        return self.inner.readable(level.inner, position)
+
     def within(self, level: Level, coordinate: Value) -> Value:
         """A coordinate read ahead may lie in another window."""
         return maximum(minimum(coordinate, subtract(level.extent, ONE)), ZERO)

@@ -181,7 +181,8 @@ class LevelKind(str):
         return level
 
     def under(self, level: Level, parent: Value, present: Value | None) -> Level:
-        """Return a level as it is seen below a parent, which may not be ``present``; ``Level.origin`` may keep what is read once for it."""
+        """Return a level as it is seen below a parent, which may not be ``present``; ``Level.origin`` and ``Level.shift`` may keep
+        what is read once for it."""
         return level
 
     def begin(self, level: Level, parent: Value) -> Value:
@@ -219,6 +220,10 @@ class LevelKind(str):
     def within(self, level: Level, coordinate: Value) -> Value:
         """Return a coordinate read at a position ahead, which may be another parent's, made safe to compute an address from."""
         return coordinate
+
+    def readable(self, level: Level, position: Value) -> Value:
+        """Return a position ahead, which may be another parent's, made one that the level below the present parent has a coordinate for."""
+        return position
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
         """Return which of the ``parents`` parents a position stands below."""

@@ -165,6 +165,7 @@ class Level:
         length: number of positions of the whole level, for levels with coordinates.
         origin: where coordinates are counted from something of the parent's: what it is for the parent that ``under`` was told,
             in 64 bits as everything that is computed of it.
+        shift: where what is stored for a position of that parent does not stand at the position: how far from it.
     """
 
     kind: LevelKind
@@ -174,6 +175,7 @@ class Level:
     arrays: tuple[LevelArray, ...] = ()
     length: Value = ZERO
     origin: Value | None = None
+    shift: Value | None = None
 
     def array(self, part: str) -> LevelArray:
         """Return one of the arrays."""
@@ -200,7 +202,8 @@ class Level:
 
     def read_once(self, keep: Keep) -> Level:
         """Return the level with what its coordinates are counted from kept beside the loop that reads them."""
-        return self if self.origin is None else replace(self, origin=keep(f"base_{self.index}", self.origin))
+        origin = None if self.origin is None else keep(f"base_{self.index}", self.origin)
+        return replace(self, origin=origin, shift=None if self.shift is None else keep(f"shift_{self.index}", self.shift))
 
     def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
         """Return the place below a full level, where ``coordinate`` gives the values of indices."""

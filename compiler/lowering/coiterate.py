@@ -213,6 +213,7 @@ def _prefetched_rows(
         held = access.tensor in context.workspaces
         length = level.length if held else context.tensors.stored_length(key, depth)
         later = minimum(add(position, integer(distance * level.kind.stride)), subtract(length, ONE))
+        later = level.kind.readable(level, later)
         return level.kind.within(level, level.coordinate(later))
 
     told = prefetches(context, scope, index, statement, tag, ahead, (access, position, 1))

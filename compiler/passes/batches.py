@@ -8,7 +8,8 @@ all rows are short, several of them are added side by side.
 
 Which rows come in batches is decided as they come. Not those of blocks with long rows, for which whole vectors are cheaper. Nor those
 of blocks where most rows are as long as the one before: processors learn where such loops end. Long ones among them are added in vectors,
-short ones one element after the other. Of blocks without elements nothing is read.
+short ones one element after the other. Of blocks without elements nothing is read. Where terms depend on their row, as where coordinates
+are counted from it, there are no batches, and it is told apart only whether rows are alike.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ class _Batches:
         row = loop.variable.name
         self.first, self.past = (Var(fresh(f"{row}_{part}"), I64) for part in ("first", "past"))
         self.rows = Var(fresh(f"{row}_rows"), I64)
-        self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums]
+        self.moving = all(found.moving for found in sums)
+        self.rooms = [fresh(f"{found.loop.variable.name}_terms") for found in sums if not self.moving]
         self.at_once = [Var(fresh(f"{found.loop.variable.name}_at_once"), I64) for found in sums]
         self.room_length = (rows_a_block(loop.tag) or ROWS) * SHORT + 2 * AT_ONCE  # the sums of rows follow behind it
         self.alike, self.longest = Var(fresh(f"{row}_alike"), BOOL), Var(fresh(f"{row}_longest"), I64)
@@ -126,9 +128,9 @@ class _Batches:
         blocks = Binary("/", _plus(rows, _minus(a_block, Const(1, I64))), a_block, I64)
         filled = Steps((
             Declare(self.alike, self._are_alike()),
-            *self._longest(),
+            *(() if self.moving else self._longest()),
             self._steadiness(),
-            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._foreseen(), self._batch())),
+            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._foreseen(), self._uneven())),
         ))  # fmt: skip
         body = Steps((
             Declare(self.first, _plus(loop.low, Binary("*", number, a_block, I64))),
@@ -138,7 +140,7 @@ class _Batches:
             If(self._are_empty(), self._rows(self._with_sums([Steps(())] * len(self.sums))), filled),
         ))  # fmt: skip
         length = Const(self.room_length + ROWS, I64)
-        kinds = [found.step.variable.type for found in self.sums]
+        kinds = [found.step.variable.type for found in self.sums[: len(self.rooms)]]
         rooms = [Allocate(room, kind, length, "registers", zero=True) for room, kind in zip(self.rooms, kinds, strict=True)]
         private = (*rooms, *loop.private) if tag else loop.private
         over_blocks = For(number, Const(0, I64), blocks, body, tag, private, loop.finish, origin=f"blocks of {loop.variable.name}")
@@ -196,7 +198,9 @@ class _Batches:
         length = row_length(self.sums[0].begin, row)
         before = simplify_expression(substitute(length, {row.name: _minus(row, Const(1, I64))}))
         change = Select(Binary("!=", length, before, BOOL), Const(1, I64), Const(0, I64), I64)
-        uneven = Binary("and", Unary("not", self.alike, BOOL), Binary("<", Const(BESIDE[0], I64), self.longest, BOOL), BOOL)
+        uneven: Value = Unary("not", self.alike, BOOL)
+        if not self.moving:
+            uneven = Binary("and", uneven, Binary("<", Const(BESIDE[0], I64), self.longest, BOOL), BOOL)
         most = Select(self._are_longer(0, AVERAGE_STEADY), Const(int(STEADY * ROWS), I64), Const(int(STEADY_SHORT * ROWS), I64), I64)
         return If(Binary("and", uneven, Unary("not", self._are_longer(0, SHORT), BOOL), BOOL), Steps((
             Declare(changes, Const(0, I64)),
@@ -234,7 +238,10 @@ class _Batches:
     def _rows(self, body: Step) -> For:
         return For(self.loop.variable, self.first, self.past, body, origin=self.loop.origin)
 
-    def _batch(self) -> Step:
+    def _uneven(self) -> Step:
+        """Return what sums rows whose ends are not predicted: terms of all first, where they do not depend on their row."""
+        if self.moving:
+            return self._rows(self.loop.body)
         ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
         twice = [self._are_longer(number, AT_ONCE) for number in range(len(self.sums))]
         at_once = [

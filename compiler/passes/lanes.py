@@ -217,7 +217,7 @@ class Vectorizer:
         places = self.value(index)
         if places.type.element != I32:
             places = self._element(places, I64)
-        near = isinstance(places, Binary) and isinstance(places.right, Cast) and places.right.operand.type.element == U16
+        near = isinstance(places, Binary) and isinstance(places.right, Cast) and places.right.operand.type.element in (U16, I32)
         self.gathered = max(self.gathered, I32.bytes if near else places.type.element.bytes)
         return Load(array, places, kind.vector(self.lanes), self.present)
 

@@ -47,15 +47,23 @@ MOST_SUMS = 8
 
 @frozen
 class RowSum:
-    """A loop over the elements ``begin(row) .. begin(row + 1)`` of a row that adds ``step.value`` for each to a scalar."""
+    """A loop over the elements ``begin(row) .. begin(row + 1)`` of a row that adds ``step.value`` for each to a scalar.
+
+    Attributes:
+        moving: whether terms depend on the row, as where coordinates are counted from it: they are not computed for many rows at once.
+    """
 
     loop: For
     step: SetVar
     begin: Value
+    moving: bool
 
 
 def rows_of(loop: For, lanes: int) -> list[RowSum] | None:
-    """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop."""
+    """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop.
+
+    Those whose terms depend on their row are among them only where all do.
+    """
     if not (loop.tag is None or isinstance(loop.tag, Parallel)) or loop.step != 1 or rows_a_block(loop.tag) is None:
         return None
     inner_sums = [inner for inner in _unconditional_loops(loop.body) if inner.tag is None and inner.step == 1 and only_adds(inner)]
@@ -73,6 +81,7 @@ def rows_of(loop: For, lanes: int) -> list[RowSum] | None:
         found = _sum_of(inner, loop.variable, declared, written, assigned)
         if found is not None and gathered_bytes(terms_of(found, "", inner.low), lanes):
             sums.append(found)
+    sums = [found for found in sums if not found.moving] or sums
     return sums if 0 < len(sums) <= MOST_SUMS else None
 
 
@@ -102,8 +111,9 @@ def _sum_of(inner: For, row: Var, declared: dict[str, Value], written: set[str],
     if begin == following or following != simplify_expression(end):
         return None
     total, of_row = steps[0].variable.name, (declared.keys() | assigned) - own
-    moving = _depends_on(inner.body, (of_row | {row.name}) - {total}, written) or mentions(steps[0].value, {total})
-    return None if moving or _depends_on(begin, of_row, written) else RowSum(inner, steps[0], begin)
+    if mentions(steps[0].value, {total}) or _depends_on(begin, of_row, written):
+        return None
+    return RowSum(inner, steps[0], begin, _depends_on(inner.body, (of_row | {row.name}) - {total}, written))
 
 
 def terms_of(found: RowSum, room: str, first: Value, past: Value | None = None) -> For:

@@ -54,6 +54,17 @@ class Kernels(Protocol):
         """
         ...
 
+    def patterns(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return (start, distances) of segments, which are the same where they look alike from their parents.
+
+        ``distances`` are those of coordinates from the parent's number, of type ``kind``, of segments that differ alone, in the order in
+        which these come first; ``start`` is where each parent's begin, 0 where it has none.
+
+        Raises:
+            ResourceError: there is no memory.
+        """
+        ...
+
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         """Return ``position * extent + column``."""
         ...
@@ -105,7 +116,7 @@ class Kernels(Protocol):
 
 @cache
 def _native() -> Kernels | None:
-    loaded = native.library("st_pack", "st_order", "st_transpose", "st_check")
+    loaded = native.library("st_pack", "st_patterns", "st_order", "st_transpose", "st_check")
     if loaded is None:
         return None
     from .native_kernels import NativeKernels

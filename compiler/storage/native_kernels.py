@@ -1,4 +1,4 @@
-"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_transpose.c, st_check.c."""
+"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_patterns.c, st_transpose.c, st_check.c."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ResourceError
-from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
+from .aligned import aligned_copy, aligned_empty, aligned_full, aligned_part, index_dtype
 from .native import threads_for
 from .numpy_kernels import Columns, NumpyKernels
 
@@ -119,6 +119,13 @@ class NativeKernels(NumpyKernels):
         found, base = aligned_empty(len(crd), np.uint16), aligned_empty(len(pos) - 1, kind)
         arrays = *self._index(pos), *self._index(crd), *self._index(base), self._ffi.cast("uint16_t *", self._at(found))
         return found, base, int(self._lib.st_distances(len(base), *arrays, threads_for(len(crd))))
+
+    def patterns(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        start, room = aligned_empty(len(pos) - 1, index_dtype(len(crd))), aligned_empty(len(crd), kind)
+        count = self._lib.st_patterns(len(start), *self._index(pos), *self._index(crd), *self._index(start), *self._index(room))
+        if count < 0:
+            raise ResourceError(f"there is no memory to compare the fibres of {len(start)} parents")
+        return start, aligned_part(room, count)
 
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         out = aligned_empty(len(column), np.int64)

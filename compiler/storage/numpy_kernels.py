@@ -68,6 +68,20 @@ class NumpyKernels:
         reach = int((crd[pos[filled + 1] - 1] - base[filled]).max(initial=-1)) + 1
         return aligned_copy((crd - self.expand(pos, base, kind)).astype(np.uint16)), base, reach
 
+    def patterns(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        lengths, each = np.diff(pos), crd - self.expand(pos, None, np.dtype(np.int64))
+        start = np.zeros(len(lengths), np.int64)
+        first = np.arange(len(lengths))
+        for length in np.unique(lengths[lengths > 0]):
+            (parents,) = np.nonzero(lengths == length)
+            rows = each[pos[parents][:, None] + np.arange(length)]
+            _, heads, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+            first[parents] = parents[heads[which.reshape(-1)]]
+        kept = first == np.arange(len(lengths))
+        np.cumsum(np.where(kept, lengths, 0)[:-1], out=start[1:])
+        start = np.where(lengths > 0, start[first], 0)
+        return aligned_copy(start, index_dtype(len(crd))), aligned_copy(each[np.repeat(kept, lengths)], kind)
+
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         return position.astype(np.int64) * extent + column
 

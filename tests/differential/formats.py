@@ -8,7 +8,7 @@ from random import Random
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.levels import level_kind
 
-DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED, SLICED = map(level_kind, "dsnqhbpl")
+DENSE, COMPRESSED, NARROW, SINGLETON, HASHED, BITMAP, PADDED, SLICED, PATTERNED = map(level_kind, "dsnqhbplt")
 
 Coordinates = tuple[int, ...]
 
@@ -26,10 +26,11 @@ def random_format(rng: Random, order: int) -> Format:
     if draw < 0.6:
         return Format(tuple(rng.choice((DENSE, COMPRESSED)) for _ in range(order)), modes)
     if draw < 0.68:
-        return Format(tuple(rng.choice((DENSE, NARROW)) for _ in range(order)), modes)
-    kinds = [rng.choice((DENSE, COMPRESSED, COMPRESSED, NARROW, HASHED, SINGLETON, BITMAP, PADDED, SLICED)) for _ in range(order)]
+        return Format(tuple(rng.choice((DENSE, NARROW, PATTERNED)) for _ in range(order)), modes)
+    drawn = (DENSE, COMPRESSED, COMPRESSED, NARROW, HASHED, SINGLETON, BITMAP, PADDED, SLICED, PATTERNED)
+    kinds = [rng.choice(drawn) for _ in range(order)]
     for level, kind in enumerate(kinds):
-        if kind is SINGLETON and (level == 0 or kinds[level - 1] is NARROW):
+        if kind is SINGLETON and (level == 0 or kinds[level - 1] in (NARROW, PATTERNED)):
             kinds[level] = COMPRESSED
     return Format(tuple(kinds), modes)
 

@@ -16,8 +16,7 @@ from sparsetune.tuner.encodings import encoded_schedules
 from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.problem import Problem, make_problem
 
-HALF, NARROW = 'convert(A, "dense, symmetric")', 'convert(A, "dense, narrow")'
-SLICED = 'convert(A, "dense, sliced")'
+HALF, NARROW, SLICED, PATTERNED = (f'convert(A, "dense, {kind}")' for kind in ("symmetric", "narrow", "sliced", "patterned"))
 
 
 def drawn(extent: int = 40) -> scipy.sparse.csr_array:
@@ -47,7 +46,7 @@ def test_narrow_coordinates_are_offered_of_rows_that_reach_over_few_columns() ->
     assert offered(problem(near)) == [NARROW, SLICED]
     assert NARROW not in offered(problem(few))
     wide = make_problem("y(i) = A(i,j) * x(j)", {"A": far, "x": np.ones(2**17 + 1)}, threads=1)
-    assert offered(wide) == []
+    assert NARROW not in offered(wide)
     assert is_legal(problem(near), st.Schedule(NARROW))
     assert not is_legal(wide, st.Schedule(NARROW))
 
@@ -65,6 +64,18 @@ def test_short_rows_are_offered_side_by_side() -> None:
     skewed = scipy.sparse.csr_array(np.where(np.arange(40)[:, None] % 4 == 0, np.arange(40) < 20, np.arange(40) < 1))
     assert SLICED not in [*offered(problem(long)), *offered(problem(skewed * 1.0))]
     assert is_legal(problem(matrix), st.Schedule(SLICED))
+
+
+def test_patterns_are_offered_of_rows_that_look_alike_however_far_they_reach() -> None:
+    band = scipy.sparse.diags_array(np.ones((4, 2**18)), offsets=[-(2**17), -1, 0, 2**17], shape=(2**18, 2**18), format="csr")
+    assert PATTERNED in offered(problem(band))
+    assert NARROW not in offered(problem(band))
+    assert PATTERNED not in offered(problem(drawn()))
+    found = problem(band)
+    default = found.concretized()
+    stored = problem(st.tensor(band, "dense, patterned"))
+    converted = operations(found, apply_schedule(default.program, PATTERNED, default.formats), default.sources)
+    assert operations(stored, stored.concretized().program, stored.concretized().sources) < converted
 
 
 def test_narrow_coordinates_of_tensors_are_offered_for_their_last_mode() -> None:

@@ -243,6 +243,34 @@ def test_rows_that_are_alike_are_added_element_by_element() -> None:
     np.testing.assert_array_equal(y, np.add.accumulate(terms, axis=1)[:, -1])
 
 
+MOVING = Binary("*", Load("a", P, F64), Load("x", Binary("+", J, Binary("%", ROW, Const(7, I64), I64), I64), F64), F64)
+"""A term whose coordinate is counted from something of its row."""
+
+
+@settings(max_examples=25, deadline=None)
+@given(blocks=st.lists(BLOCKS, max_size=4))
+def test_rows_that_terms_depend_on_are_summed_one_after_the_other(blocks: list[list[int]]) -> None:
+    (pos, crd, a, _), _ = matrix([length for block in blocks for length in block])
+    x = np.random.default_rng(5).integers(-9, 10, COLUMNS + 7).astype(float)
+    rows = np.repeat(np.arange(len(pos) - 1), np.diff(pos))
+    y = np.full(len(pos) - 1, np.nan)
+    made = batched(spmv(row_sum(MOVING)), 64, True)
+    assert not rooms(made)
+    run_both(made, [pos, crd, a, x, y], [len(y)])
+    np.testing.assert_array_equal(y, np.bincount(rows, a * x[crd + rows % 7], len(y)))
+
+
+def test_rows_that_terms_depend_on_are_added_element_by_element_where_they_are_alike() -> None:
+    """Vectors begun for every row of five, and what is left of them, took 1.6 times as long."""
+    rows, length = 2 * ROWS, 5
+    (pos, crd, _, _), _ = matrix([length] * rows)
+    rng = np.random.default_rng(4)
+    a, x, y = rng.random(rows * length), rng.random(COLUMNS + 7), np.full(rows, np.nan)
+    run_both(batched(spmv(row_sum(MOVING)), 64, True), [pos, crd, a, x, y], [rows])
+    terms = (a * x[crd + np.repeat(np.arange(rows), length) % 7]).reshape(rows, length)
+    np.testing.assert_array_equal(y, np.add.accumulate(terms, axis=1)[:, -1])
+
+
 @pytest.mark.parametrize("shorter", [0, ROWS // 8], ids=["all alike", "mostly alike"])
 def test_what_makes_no_vector_of_rows_that_are_alike_is_added_one_by_one(shorter: int) -> None:
     """How many elements are left is foreseen; vectors of which some lanes are read took 1.2 times as long."""

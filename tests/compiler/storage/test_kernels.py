@@ -108,6 +108,20 @@ def test_passes_over_sorted_entries(pair: tuple[kernels.Kernels, NumpyKernels]) 
     assert all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
 
 
+@pytest.mark.parametrize("kinds", [(np.int32, np.int32), (np.int64, np.int32), (np.int32, np.int64)])
+@pytest.mark.parametrize("different", [1, 40, 3000])
+def test_patterns(pair: tuple[kernels.Kernels, NumpyKernels], kinds: tuple, different: int) -> None:
+    rng, parents = np.random.default_rng(11), 6000
+    fibres = [np.sort(rng.choice(30, rng.integers(0, 12), replace=False)) - 5 for _ in range(different)]
+    rows = [fibres[which] + parent for parent, which in enumerate(rng.integers(0, different, parents))]
+    pos = np.cumsum([0, *map(len, rows)]).astype(kinds[0])
+    found, expected = (one.patterns(pos, np.concatenate(rows).astype(kinds[1]), np.dtype(kinds[1])) for one in pair)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+    assert len(found[1]) == sum(map(len, {tuple(fibre): fibre for fibre in fibres}.values())) or different > 40
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("kinds", [(np.int32, np.int32), (np.int64, np.int64)])
 def test_moves(pair: tuple[kernels.Kernels, NumpyKernels], dtype: type, kinds: tuple) -> None:
