@@ -53,6 +53,14 @@ def test_kernels_read_patterns(matrix: scipy.sparse.csr_array, schedule: str) ->
     assert np.allclose(kernel(A=stored, x=x, threads=2), matrix @ x, rtol=1e-13, atol=1e-13)
 
 
+def test_what_is_read_ahead_belongs_to_the_row() -> None:
+    """Behind the distances of the last pattern nothing stands; the interpreter checks every access."""
+    matrix = stencil(4, 5)
+    x = np.random.default_rng(1).standard_normal(20)
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "dt"}, schedule="prefetch(j, x, 40)", target="interpreter")
+    assert np.allclose(kernel(A=st.tensor(matrix, "dt"), x=x), matrix @ x)
+
+
 def test_a_stencil_has_a_few_patterns_and_converts_back() -> None:
     matrix = stencil(40, 50)
     rows, patterned = st.tensor(matrix, "csr"), st.tensor(matrix, "dense, patterned")
