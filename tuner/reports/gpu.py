@@ -28,7 +28,7 @@ from .gpu_page import PICTURE, page, picture
 from .gpu_parts import MINUTES, PARTS, Asked, note_state
 from .gpu_race import Device
 from .gpu_rivals import SOURCE
-from .gpu_rows import FILE, DeviceLostError, Rows, read_rows
+from .gpu_rows import FILE, DeviceLostError, Rows, left_first, read_rows
 from .publishing import folder_option, output_option, publish
 
 RUNS = 20
@@ -82,9 +82,12 @@ def run_part(part: str, device: Device, folder: Path, minutes: float, asked: Ask
     return 0
 
 
-def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path) -> None:
-    """Run all parts, each for its share of the time at first, then for what is left; the page is written after each."""
-    end, left = time.monotonic() + 60 * minutes, [*PARTS]
+def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path, device: str) -> None:
+    """Run all parts, each for its share of the time at first, then for what is left; the page is written after each.
+
+    What came to its end on the device before is looked through last: there may be new mappings.
+    """
+    end, left = time.monotonic() + 60 * minutes, left_first(PARTS, read_rows(folder / FILE), device)
     for shares in (MINUTES, dict.fromkeys(PARTS, minutes)):
         for part in [*left]:
             seconds = min(end - time.monotonic(), 60 * shares[part])
@@ -138,8 +141,8 @@ def main(
     part: str, inputs: Sequence[str], folder: Path, minutes: float, target: str, runs: int, size: float, output: Path, arch: str,
     taken: Path | None, version: str, data: Path,
 ) -> None:  # fmt: skip
-    """Run a PART: machine, right, kernels (on INPUTS: files or names), edges, skew, far, sanitizer, or all of them; or page, or prepare,
-    which need no device."""
+    """Run a PART: machine, skew, far, tensors, kernels (on INPUTS: files or names), edges, right, sanitizer, or all of them; or page, or
+    prepare, which need no device."""
     if part == "page":
         _write_page(folder, output)
         return
@@ -157,7 +160,7 @@ def main(
         device = Device.here(target)
         if part == "all":
             words = [*inputs, "--target", target, "--runs", str(runs), "--size", str(size)]
-            run_all(words, folder, minutes, output)
+            run_all(words, folder, minutes, output, device.name)
             return
         ended = run_part(part, device, folder, minutes, Asked(inputs, runs, size))
     except SparsetuneError as error:

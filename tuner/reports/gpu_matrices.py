@@ -1,4 +1,4 @@
-"""Matrices that are made for the report on GPUs: more entries than 2^31, rows of ever more different lengths, and what breaks mappings."""
+"""Operands that are made for the report on GPUs: more entries than 2^31, rows of ever more different lengths, what breaks mappings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+
+from ...compiler.format import parse_format
+from ...compiler.storage.level_arrays import LevelArrays
+from ...compiler.storage.tensor import Tensor
 
 
 def far(columns: int) -> scipy.sparse.csr_array:
@@ -52,6 +56,31 @@ def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) ->
         for _ in pool.map(drawn, range(0, rows, _STRETCH), range(rows)):
             pass
     return _by_rows(values, crd, pos, (rows, columns))
+
+
+def fibred(slices: int, fibres: int, length: int, extents: tuple[int, int], seed: int = 0) -> Tensor:
+    """Return a tensor whose slices have as many fibres each, and these as many entries, in random places.
+
+    Args:
+        extents: of the second and the third mode, at least ``fibres`` and ``length``.
+    """
+    rng, count = np.random.default_rng(seed), slices * fibres
+
+    def drawn(rows: int, each: int, extent: int) -> NDArray[np.int32]:
+        """Return coordinates in order: one in each of as many stretches of the mode."""
+        width = extent // each
+        places = rng.integers(0, width, (rows, each), dtype=np.int32)
+        return (places + np.arange(each, dtype=np.int32) * width).ravel()
+
+    def even(rows: int, each: int) -> NDArray[np.int32]:
+        return np.arange(rows + 1, dtype=np.int32) * each
+
+    levels = (
+        LevelArrays(pos=even(1, slices), crd=np.arange(slices, dtype=np.int32)),
+        LevelArrays(pos=even(slices, fibres), crd=drawn(slices, fibres, extents[0])),
+        LevelArrays(pos=even(count, length), crd=drawn(count, length, extents[1])),
+    )
+    return Tensor((slices, *extents), parse_format("csf", 3), levels, rng.random(count * length))
 
 
 def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:

@@ -7,7 +7,7 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
@@ -64,6 +64,11 @@ class Rows:
             folder.mkdir(parents=True, exist_ok=True)
             self._write([field.name for field in fields(Row)])
 
+    def unseen_first(self, names: Iterable[str]) -> list[str]:
+        """Return names of inputs, those of which there is no row yet before the others."""
+        seen = {name for name, *_ in self._known}
+        return sorted(names, key=seen.__contains__)
+
     def add(self, name: str, data: int, kernel: str, who: str, what: str, measure: Callable[[], tuple[list[float], int, str]]) -> None:
         """Measure and write a row, unless it is there.
 
@@ -115,6 +120,12 @@ class Rows:
 
 def _key(row: Row) -> tuple[str, str, str, str]:
     return row.input, row.kernel, row.who, row.what
+
+
+def left_first(parts: Iterable[str], rows: Iterable[Row], device: str) -> list[str]:
+    """Return parts, those that have not come to their end on a device before the others."""
+    ended = {row.part for row in rows if row.device == device and row.kernel == "state" and row.what.startswith("end ")}
+    return sorted(parts, key=ended.__contains__)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -61,12 +61,13 @@ def test_kernels_and_rivals_are_right_and_go_on_where_they_stopped(tmp_path: Pat
 
 
 def test_odd_matrices_listed_schedules_and_far_positions_are_right_and_the_page_shows_them(tmp_path: Path) -> None:
-    for part in ("machine", "edges", "right", "far", "skew", "sanitizer"):
+    for part in ("machine", "edges", "right", "far", "skew", "tensors", "sanitizer"):
         assert run(tmp_path, part).exit_code == 0
     assert len({row.input for row in rows_of(tmp_path, "edges")}) == 3
     assert len(rows_of(tmp_path, "right")) == 8
     assert {row.what for row in rows_of(tmp_path, "far")} == set(FAR)
     assert {row.what for row in rows_of(tmp_path, "skew") if "skew 0.5" in row.input and row.who == "generated"} == set(SKEWED)
+    assert {row.kernel for row in rows_of(tmp_path, "tensors")} == {kernel.name for kernel in KERNELS if kernel.order == 3}
     apart = ("machine", "sanitizer")
     assert {row.right for part in PARTS if part not in apart for row in rows_of(tmp_path, part)} == {"yes"}
     written = tmp_path / "page.md"
@@ -106,7 +107,7 @@ def test_all_parts_run_and_what_is_cut_is_gone_on_with(tmp_path: Path) -> None:
     words = ["random:uniform:6x6:nnz=9", "-o", str(tmp_path / "gpu.md")]
     first = run(tmp_path, "all", *words, "--minutes", "0.01")
     assert first.exit_code == 0
-    assert first.output.endswith("left for another time: machine, right, kernels, edges, skew, far, sanitizer\n")
+    assert first.output.endswith("left for another time: machine, skew, far, tensors, kernels, edges, right, sanitizer\n")
     assert "No device has been measured yet" in (tmp_path / "gpu.md").read_text()
 
 
