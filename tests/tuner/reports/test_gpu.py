@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -237,7 +238,8 @@ def test_everything_is_compiled_for_a_device_that_is_not_here(tmp_path: Path, mo
     count = len(set(gpu.sources(2)))
     assert count > 3
     assert done.output.startswith(f"{count} kernels are compiled for sm_80 in {tmp_path}")
-    assert {path.suffix: len(list(tmp_path.glob(f"*{path.suffix}"))) for path in tmp_path.iterdir()} == {".cubin": count, ".so": count}
+    made = Counter(path.suffix for path in tmp_path.iterdir() if path.is_file())
+    assert made == {".cubin": count, ".so": count}
     refused = CliRunner().invoke(gpu.main, ["prepare", "--arch", "sm_11"])
     assert refused.exit_code == 1
     assert refused.output.startswith("Error: NVRTC does not know the architecture sm_11")
