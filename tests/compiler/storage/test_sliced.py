@@ -103,6 +103,17 @@ def test_compound_subscripts_find_them(text: str) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("form", ["dls", "lls", "lll"])
+def test_subsections_below_many_parents_skip_none(form: str) -> None:
+    """Positions of other parents stand between those of one: loops through parents do not go from one position to the next."""
+    stored = np.where(np.random.default_rng(0).random((9, 14, 900)) < 0.002, 1.5, 0.0)
+    weights = np.random.default_rng(1).standard_normal((3, 3))
+    expected = sum(weights[j, k] * stored[:, j : 12 + j, k : 898 + k] for j in range(3) for k in range(3))
+    kernel = st.compile("y(i,l,m) = T(i,l+j,m+k) * w(j,k)", {"T": form}, schedule="reorder(i, l, m, j, k)")
+    assert np.allclose(kernel(T=st.tensor(stored, form), w=weights), expected)
+
+
+@pytest.mark.cc
 @pytest.mark.parametrize("left", ["dl", "csr", "ll"])
 @pytest.mark.parametrize("right", ["dl", "dp"])
 @pytest.mark.parametrize("made", ["dl", "csr", "ll", "dense"])
