@@ -11,33 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..compiler.concrete.nodes import Assign, Forall, Program, Where, said_of
+from ..compiler.concrete.nodes import Assign, Forall, Program, Where
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Expr, Mul, accesses
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.space.decorations import shares_pattern
 from ..compiler.space.forests.transposed import CONVERSION
-from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
-from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
-from ..compiler.space.memory import counted_positions
 from ..compiler.space.program_costs import operation_count
 from ..compiler.space.situation import Situation
-from ..compiler.views import View
 from .constants import machine_constants
 from .cut_rows import CutRows
-from .passes import Passes
+from .loads import VECTOR_LANES, Loads
 from .problem import Problem
 from .stepping import Stepping
 
-_VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
-_TOGETHER = 0.75  # of a load along consecutive values in a loop whose other accesses are apart: it is still one of a vector
 _START = 4.0  # operations that starting an innermost loop costs
 _STEP = 2.0  # operations that going on to the next stored coordinate costs
 _STRAIGHT_VECTORS = 1  # of an innermost loop that is code without a branch
-_REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``work.NEAR``, ``FAR``)
 _HELD_REGISTERS = 16  # that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
-_CLEARED = 1.0  # operations that clearing an element of an array costs which the first level of cache holds
 _UNORDERED = 60.0  # operations that an entry of a sparse result costs which is not written in the order in which it is stored
 
 
@@ -67,24 +59,14 @@ def converted_entries(problem: Problem, program: Program, sources: Mapping[str, 
     return sum(len(operand.values) for operand in moved if operand is not None)
 
 
-def _distance(elements: float) -> float:
-    """Return how much longer than from the first level of cache it takes to get a value of an array."""
-    return 1.0 if elements <= NEAR_ELEMENTS else 2.0 if elements <= FAR_ELEMENTS else 4.0
-
-
 def _start_operations() -> float:
     """Return how many operations the start of a parallel loop takes the time of."""
     constants = machine_constants()
     return constants.start / constants.operation
 
 
-class _Costs(Passes, Stepping, CutRows):
+class _Costs(Loads, Stepping, CutRows):
     """Costs of one program on the operands of a problem."""
-
-    def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
-        super().__init__(problem, program, sources)
-        self._elements = {space.name: self._size(space.indices) for space in program.workspaces}
-        self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
 
     def total(self) -> float:
         done = sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves)
@@ -105,8 +87,10 @@ class _Costs(Passes, Stepping, CutRows):
         innermost = first if by_row else set(self._graph.originals(loops[-1])) if loops else set()
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         apart = not contiguous and not self._is_over_stored(leaf, innermost)
-        read = sum(self._read(access, innermost, apart) for access in accesses(leaf.value) if self._moves(access, innermost))
-        written = 2.0 * self._reached(leaf, innermost) if self._moves(leaf.target, innermost) else 0.0
+        reads = [access for access in accesses(leaf.value) if self._moves(access, innermost)]
+        streamed = {access for access in (leaf.target, *reads) if contiguous and self._is_streamed(access, address, leaf)}
+        read = sum(self._loaded(one, leaf, address, loops) * self._read(one, innermost, apart, one in streamed) for one in reads)
+        written = 2.0 * self._reached(leaf, innermost, leaf.target in streamed) if self._moves(leaf.target, innermost) else 0.0
         written *= min(1.0, sums / max(1.0, iterations))
         held, kept = self._held(leaf.target, loops), 0.0
         if written and held is not None:
@@ -119,29 +103,6 @@ class _Costs(Passes, Stepping, CutRows):
         again = self.passed_again(leaf, loops, iterations)
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
-    def _read(self, access: Access, innermost: set[str], apart: bool) -> float:
-        """Return the operations of a load; ``apart``: other accesses of its loop are of values far from one another."""
-        return _distance(self._array_elements(access)) * (_TOGETHER if apart and self._is_contiguous([access], innermost) else 1.0)
-
-    def _reached(self, leaf: Assign, innermost: set[str]) -> float:
-        """Return how much longer than to the first level of cache it takes to store to an array: where stored coordinates choose elements
-        of a line one after another, it comes once for all of them."""
-        far = _distance(self._elements.get(leaf.target.tensor, 0.0))
-        if far == 1.0 or self._originals(leaf.target.indices[-1:]) != innermost:
-            return far
-        runs = [run for access in accesses(leaf.value) if (run := self._run(access, innermost)) >= 1.0]
-        share = min((self._lines(self._everywhere(innermost), run) / run for run in runs), default=1.0)
-        return 1.0 + (far - 1.0) * min(1.0, share)
-
-    def _run(self, access: Access, innermost: set[str]) -> float:
-        """Return how many coordinates of an index an operand stores below one parent, on average; 0: it stores none."""
-        form, positions = self._formats.get(access.tensor), self._prefixes.get(self._sources.get(access.tensor, access.tensor))
-        if form is None or positions is None or isinstance(form, View):
-            return 0.0
-        order = [{access.subscripts[mode].index} for mode in form.order]
-        level = order.index(innermost) if innermost in order else 0
-        return positions[level] / positions[level - 1] if level and positions[level - 1] else 0.0
-
     def _is_over_stored(self, leaf: Assign, innermost: set[str]) -> bool:
         """Whether an innermost loop goes through stored coordinates."""
         return any(self._is_stored(access) and not innermost.isdisjoint(access.indices) for access in accesses(leaf.value))
@@ -149,16 +110,26 @@ class _Costs(Passes, Stepping, CutRows):
     def _lanes(self, loop: str) -> float:
         """Return the gain of vectors in a loop: at most its number of iterations."""
         length = self._graph.constant_extent(loop, self._problem.extents)
-        return _VECTOR_LANES if length is None else min(_VECTOR_LANES, max(1.0, float(length)))
+        return VECTOR_LANES if length is None else min(VECTOR_LANES, max(1.0, float(length)))
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
-        """Return what it costs each time that the innermost loop begins: one that is code without a branch has nothing to begin with, but
-        the loop around it may have to read the next coordinate."""
+        """Return what it costs each time that the innermost loop begins: one that is code without a branch begins with the product of what
+        stands still in it, and the loop around it may have to read the next coordinate."""
         if not self._is_straight(loops[-1]):
             return _START
         around = set(self._graph.originals(loops[-2]))
         steps = any(self._is_stored(access) and not around.isdisjoint(access.indices) for access in accesses(leaf.value))
-        return _STEP if steps else 0.0
+        return (_STEP if steps else 0.0) + self._begun(leaf.value, set(self._graph.originals(loops[-1])), around)
+
+    def _begun(self, value: Expr, innermost: set[str], around: set[str]) -> float:
+        """Return the operations before each run of the innermost loop: the loop around it loads dense factors that stand still in the
+        innermost one, and multiplies them with one another and with the product of those that stand still in both."""
+        if not isinstance(value, Mul):
+            return 0.0
+        still = [factor for factor in value.operands if not self._varies(factor, innermost)]
+        moving = [factor for factor in still if self._varies(factor, around)]
+        loads = sum(not self._is_stored(access) for factor in moving for access in accesses(factor) if self._moves(access, around))
+        return max(0.0, len(moving) - 1.0 + (len(moving) < len(still))) + loads
 
     def _is_straight(self, loop: str) -> bool:
         """Return whether a loop is a few vectors of code without a branch: its extent is known and small."""
@@ -176,7 +147,8 @@ class _Costs(Passes, Stepping, CutRows):
                 sides = (length for length in reversed(range(len(address))) if address[length] == 1)
                 living = next(address[:length] for length in sides if isinstance(at(statement, address[:length]), Where))
                 elements, entered = self._elements[name], self._points(self._covered(living), address, leaf)
-                total += _CLEARED * _distance(elements) * elements * entered / self._threads(living)
+                each = _START + self._passed_through(elements) * elements / VECTOR_LANES
+                total += each * entered / self._threads(living)
         return total
 
     def _put_in_order(self, leaf: Assign, loops: Sequence[str]) -> float:
@@ -189,13 +161,6 @@ class _Costs(Passes, Stepping, CutRows):
         if places == sorted(places) or shares_pattern(self._program, Situation(self._program, self._formats, self._problem.extents)):
             return 0.0
         return _UNORDERED
-
-    def _moves(self, access: Access, innermost: set[str]) -> bool:
-        """Return whether each iteration of the innermost loop touches another value of a tensor that is in memory."""
-        if access.tensor in self._registers:
-            return False
-        originals = {original for index in access.indices for original in self._graph.originals(index)}
-        return bool(originals & innermost)
 
     def _held(self, target: Access, loops: Sequence[str]) -> int | None:
         """Return the place of the outermost loop inside of which what a sum goes to is a few elements that stay in registers while the sum
@@ -223,32 +188,6 @@ class _Costs(Passes, Stepping, CutRows):
 
     def _varies(self, factor: Expr, innermost: set[str]) -> bool:
         return any(innermost.intersection(self._graph.originals(index)) for access in accesses(factor) for index in access.indices)
-
-    def _array_elements(self, access: Access) -> float:
-        """Return how large the array is that an access reads: of a workspace, or of a dense operand."""
-        form = self._formats.get(access.tensor)
-        if form is not None and form.is_dense:
-            return self._everywhere(set(access.indices))
-        return self._elements.get(access.tensor, 0.0)
-
-    def _is_contiguous(self, touched: Sequence[Access], innermost: set[str]) -> bool:
-        """Return whether the innermost loop runs over the last mode of dense tensors, and over no stored level."""
-        if len(innermost) != 1:
-            return False
-        (index,) = innermost
-        for access in touched:
-            places = [mode for mode, subscript in enumerate(access.subscripts) if index in self._graph.originals(subscript.index)]
-            if not places:
-                continue
-            form = said_of(access, self._program.conversions) or self._problem.formats.get(self._sources.get(access.tensor, access.tensor))
-            if isinstance(form, View):
-                if not form.steps_along(places):
-                    return False
-                continue
-            last = len(access.subscripts) - 1 if form is None else form.order[-1]
-            if places != [last] or (form is not None and form.levels[-1].stores_coordinates):
-                return False
-        return True
 
     def _shared_out(self, address: Address, operations: float, leaf: Assign) -> float:
         """Return the operations of one thread, and what sharing them costs each time the parallel loop is entered."""
@@ -279,20 +218,5 @@ class _Costs(Passes, Stepping, CutRows):
     def _result_size(self) -> float:
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
 
-    def _size(self, indices: Sequence[str]) -> float:
-        """Return how many elements an array over some indices has, as far as extents are known."""
-        return math.prod(self._length(index) for index in indices)
-
-    def _length(self, index: str) -> float:
-        positions = counted_positions(self._graph, index, self._formats)
-        if positions is not None:
-            access, level = positions
-            return self._prefixes[self._sources.get(access.tensor, access.tensor)][level]
-        return float(self._graph.constant_extent(index, self._problem.extents) or 1)
-
     def _conversions(self) -> float:
         return CONVERSION * converted_entries(self._problem, self._program, self._sources)
-
-    def _fits_registers(self, indices: Sequence[str]) -> bool:
-        lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]
-        return all(length is not None for length in lengths) and math.prod(length or 0 for length in lengths) <= _REGISTER_ELEMENTS

@@ -13,9 +13,9 @@ from ..compiler.views import View
 from .iterations import Iterations
 from .problem import Problem
 
-_LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
+LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
 _LINE_BYTES = 64
-_MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
+MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
 _STREAMED = 2.0**18  # elements of a filter whose rows come from caches beyond the second level as soon as they are needed
 
 
@@ -64,9 +64,9 @@ class Passes(Iterations):
             return 0.0
         passes = math.prod(steps[place].length for place in passed)
         touched = iterations / math.prod(steps[place].length for place in repeating)
-        line = _LINE[elements > _MEMORY_ELEMENTS]
+        line = LINE[elements > MEMORY_ELEMENTS]
         if self._is_filter(access):
-            line = _LINE[0] * max(0.0, math.log2(inside[passed[-1]] / _STREAMED))
+            line = LINE[0] * max(0.0, math.log2(inside[passed[-1]] / _STREAMED))
         return (passes - 1.0) * self._lines(elements, touched) * line
 
     def _steps(self, loops: Sequence[str]) -> list[_Step]:
@@ -107,5 +107,9 @@ class Passes(Iterations):
 
     def _lines(self, elements: float, touched: float) -> float:
         """Return how many lines of caches hold so many of the elements of an array, spread evenly."""
-        per_line = _LINE_BYTES / self._problem.dtype.itemsize
-        return elements / per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** per_line)
+        return elements / self._per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** self._per_line)
+
+    @property
+    def _per_line(self) -> float:
+        """How many elements a line of a cache has."""
+        return _LINE_BYTES / self._problem.dtype.itemsize

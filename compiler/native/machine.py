@@ -179,6 +179,12 @@ def _caches() -> tuple[CacheLevel, ...]:
     return tuple(sorted(found, key=lambda cache: cache.level))
 
 
+def held_vectors(width: int) -> int:
+    """Return how many vectors rows and accumulators may take together in registers: there are 32 of 64 bytes, 16 of fewer, and sums and
+    what is read need some too."""
+    return 24 if width == 64 else 8
+
+
 def _folders(place: str, prefix: str) -> list[str]:
     try:
         return [f"{place}/{name}" for name in sorted(os.listdir(place)) if name.startswith(prefix)]

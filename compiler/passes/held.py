@@ -39,13 +39,10 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import as_steps, block, mentions, nodes_of, transform
+from ..native.machine import held_vectors
 from .forms import WRITTEN_OUT, is_short, is_vectorizable
 from .manager import Setting
 from .plan import chunks_of
-
-WIDE, NARROW = 24, 8
-"""Vectors that rows and accumulators may take together, where vectors have 64 bytes and there are 32 registers, and where there are 16:
-sums and what is read need some too."""
 
 SHORTEST = 4
 """Elements of a row that is worth registers: the two that vectors of 16 bytes hold of it at most are read as soon as they are needed."""
@@ -72,7 +69,7 @@ class _Pass:
         held = [node for node in nodes_of(function.body, Allocate) if node.storage == "registers"]
         self.registers = {node.array for node in held}
         taken = sum(len(chunks_of(int(node.length.value), lanes)) for node in held if isinstance(node.length, Const))
-        self.room = (WIDE if setting.unit.bytes == 64 else NARROW) - taken
+        self.room = held_vectors(setting.unit.bytes) - taken
 
     def visit(self, statement: Step) -> Step:
         if For not in statement.kinds:

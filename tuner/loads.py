@@ -1,0 +1,150 @@
+"""The cost of loads and stores of an assignment: from which cache they come, how often, and which stay in registers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from ..compiler.concrete.nodes import Assign, Program, said_of
+from ..compiler.native.machine import held_vectors, this_machine
+from ..compiler.notation.nodes import Access, accesses
+from ..compiler.schedule.addresses import Address
+from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
+from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
+from ..compiler.space.memory import counted_positions
+from ..compiler.views import View
+from .passes import LINE, MEMORY_ELEMENTS, Passes
+from .problem import Problem
+
+VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
+_TOGETHER = 0.75  # of a load along consecutive values in a loop whose other accesses are apart: it is still one of a vector
+_REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``work.NEAR``, ``FAR``)
+
+
+def _distance(elements: float) -> float:
+    """Return how much longer than from the first level of cache it takes to get a value of an array."""
+    return 1.0 if elements <= NEAR_ELEMENTS else 2.0 if elements <= FAR_ELEMENTS else 1.0 + LINE[0]
+
+
+def _workspace_distance(elements: float) -> float:
+    """Return the same of a workspace, whose lines go to memory and come from there where no cache holds it."""
+    return 1.0 + LINE[1] if elements > MEMORY_ELEMENTS else _distance(elements)
+
+
+class Loads(Passes):
+    """The loads and stores of one program; see ``Iterations`` for its arguments."""
+
+    def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str]) -> None:
+        super().__init__(problem, program, sources)
+        self._elements = {space.name: self._size(space.indices) for space in program.workspaces}
+        self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
+
+    def _is_streamed(self, access: Access, address: Address, leaf: Assign) -> bool:
+        """Whether loops go through all of a workspace, and not to places in it that stored coordinates choose: its lines come in time."""
+        if access.tensor not in self._elements:
+            return False
+        own = self._originals(access.indices)
+        return self._points(own & self._covered(address), address, leaf) >= self._everywhere(own & self._covered(address))
+
+    def _read(self, access: Access, innermost: set[str], apart: bool, is_streamed: bool) -> float:
+        """Return the operations of a load; ``apart``: other accesses of its loop are of values far from one another."""
+        if is_streamed:
+            return self._passed_through(self._elements[access.tensor])
+        return _distance(self._array_elements(access)) * (_TOGETHER if apart and self._is_contiguous([access], innermost) else 1.0)
+
+    def _passed_through(self, elements: float) -> float:
+        """Return the operations of a load of a workspace, or of a store to it, in a loop of vectors along it: a line comes once for all of
+        its elements, which take a few vectors."""
+        return 1.0 + (_workspace_distance(elements) - 1.0) * min(1.0, VECTOR_LANES / self._per_line)
+
+    def _loaded(self, access: Access, leaf: Assign, address: Address, loops: Sequence[str]) -> float:
+        """Return how often an innermost loop loads what it goes through, of the times that it runs: a row of a few vectors that the loops
+        directly around it do not move stays in registers while these run (``passes.held``)."""
+        moving = [place for place, loop in enumerate(loops[:-1]) if self._moves(access, set(self._graph.originals(loop)))]
+        held = moving[-1] + 1 if moving else 0
+        if not loops or held == len(loops) - 1 or not self._is_contiguous([access], set(self._graph.originals(loops[-1]))):
+            return 1.0
+        length = self._graph.constant_extent(loops[-1], self._problem.constants)
+        if length is None or self._vectors(length) > self._room:
+            return 1.0
+        runs = self._points(self._originals(loops[:-1]), address, leaf)
+        return self._points(self._originals(loops[:held]), address, leaf) / runs if runs else 1.0
+
+    @cached_property
+    def _room(self) -> float:
+        """How many vectors of rows the registers have room for, beside small workspaces."""
+        return held_vectors(this_machine().vector_bytes) - sum(self._vectors(self._elements[name]) for name in self._registers)
+
+    def _vectors(self, elements: float) -> float:
+        return math.ceil(elements * self._problem.dtype.itemsize / this_machine().vector_bytes)
+
+    def _reached(self, leaf: Assign, innermost: set[str], is_streamed: bool) -> float:
+        """Return how much longer than to the first level of cache it takes to store to an array: where stored coordinates choose elements
+        of a line one after another, it comes once for all of them."""
+        elements = self._elements.get(leaf.target.tensor, 0.0)
+        if is_streamed:
+            return self._passed_through(elements)
+        far = _workspace_distance(elements)
+        if far == 1.0 or self._originals(leaf.target.indices[-1:]) != innermost:
+            return far
+        runs = [run for access in accesses(leaf.value) if (run := self._run(access, innermost)) >= 1.0]
+        share = min((self._lines(self._everywhere(innermost), run) / run for run in runs), default=1.0)
+        return 1.0 + (far - 1.0) * min(1.0, share)
+
+    def _run(self, access: Access, innermost: set[str]) -> float:
+        """Return how many coordinates of an index an operand stores below one parent, on average; 0: it stores none."""
+        form, positions = self._formats.get(access.tensor), self._prefixes.get(self._sources.get(access.tensor, access.tensor))
+        if form is None or positions is None or isinstance(form, View):
+            return 0.0
+        order = [{access.subscripts[mode].index} for mode in form.order]
+        level = order.index(innermost) if innermost in order else 0
+        return positions[level] / positions[level - 1] if level and positions[level - 1] else 0.0
+
+    def _moves(self, access: Access, innermost: set[str]) -> bool:
+        """Return whether each iteration of the innermost loop touches another value of a tensor that is in memory."""
+        if access.tensor in self._registers:
+            return False
+        originals = {original for index in access.indices for original in self._graph.originals(index)}
+        return bool(originals & innermost)
+
+    def _array_elements(self, access: Access) -> float:
+        """Return how large the array is that an access reads: of a workspace, or of a dense operand."""
+        form = self._formats.get(access.tensor)
+        if form is not None and form.is_dense:
+            return self._everywhere(set(access.indices))
+        return self._elements.get(access.tensor, 0.0)
+
+    def _is_contiguous(self, touched: Sequence[Access], innermost: set[str]) -> bool:
+        """Return whether the innermost loop runs over the last mode of dense tensors, and over no stored level."""
+        if len(innermost) != 1:
+            return False
+        (index,) = innermost
+        for access in touched:
+            places = [mode for mode, subscript in enumerate(access.subscripts) if index in self._graph.originals(subscript.index)]
+            if not places:
+                continue
+            form = said_of(access, self._program.conversions) or self._problem.formats.get(self._sources.get(access.tensor, access.tensor))
+            if isinstance(form, View):
+                if not form.steps_along(places):
+                    return False
+                continue
+            last = len(access.subscripts) - 1 if form is None else form.order[-1]
+            if places != [last] or (form is not None and form.levels[-1].stores_coordinates):
+                return False
+        return True
+
+    def _size(self, indices: Sequence[str]) -> float:
+        """Return how many elements an array over some indices has, as far as extents are known."""
+        return math.prod(self._length(index) for index in indices)
+
+    def _length(self, index: str) -> float:
+        positions = counted_positions(self._graph, index, self._formats)
+        if positions is not None:
+            access, level = positions
+            return self._prefixes[self._sources.get(access.tensor, access.tensor)][level]
+        return float(self._graph.constant_extent(index, self._problem.extents) or 1)
+
+    def _fits_registers(self, indices: Sequence[str]) -> bool:
+        lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]
+        return all(length is not None for length in lengths) and math.prod(length or 0 for length in lengths) <= _REGISTER_ELEMENTS
