@@ -423,7 +423,7 @@ def test_lookup_does_not_keep_operands_alive(database: Path) -> None:
 
 
 def test_errors_come_through(database: Path, tmp_path: Path) -> None:
-    with pytest.raises(ExpressionError, match="operand 'x' of .* is missing"):
+    with pytest.raises(ExpressionError, match=r"operand 'x' of .* is missing"):
         lookup(EXPRESSION, {"A": operands()["A"]}, database=database)
     with pytest.raises(ShapeError, match="index j"):
         lookup(EXPRESSION, {"A": operands()["A"], "x": np.ones(3)}, database=database)
