@@ -187,8 +187,9 @@ def position_loop(
             return [*before, *made, For(variable, low, high, Steps((*steps, *inner)), loop_mode(tag))]
         high = named(context, f"end_{storage.name}{above.depth + 1}", high, before)
         end = Var(context.names.local(f"q_{storage.name}{above.depth + 1}"), I64)
-        inner = settle(context, inside.found(access, above.deeper(position, end)), statement, body)
-        skip = skip_equal(level, end, high, coordinate)
+        inside = inside.found(access, above.deeper(position, end))
+        inner = settle(context, inside, statement, body)
+        skip = skip_equal(context, inside, access, level, end, high, coordinate)
         whole = Steps((*steps, Declare(end, add(position, ONE)), skip, *inner, SetVar(position, end)))
         return [*before, Declare(position, low), While(compare("<", position, high), whole)] if inner else []
 

@@ -13,7 +13,7 @@ from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from .across import Across, across
 from .context import Context
-from .resolve import anchored, bounds, named, stepping_level
+from .resolve import anchored, bounds, is_looked_up, named, stepping_level
 from .scope import Place, Scope, Window
 
 
@@ -115,8 +115,11 @@ def window_bounds(context: Context, scope: Scope, access: Access, level: Level, 
     return level.cut(low, high, window.low, last, lambda wish, value: named(context, f"{wish}_{name}", value, steps))
 
 
-def skip_equal(level: Level, end: Var, high: Value, coordinate: Value) -> Step:
-    """Advance ``end`` past the positions that hold the same coordinate."""
+def skip_equal(context: Context, scope: Scope, access: Access, level: Level, end: Var, high: Value, coordinate: Value) -> Step:
+    """Advance ``end`` past the positions that hold the same coordinate, at which an access is in ``scope``; by search where nothing walks
+    along them."""
+    if is_looked_up(context, scope, access):
+        return SetVar(end, level.search(end, high, add(coordinate, ONE), "gallop", ONE))
     same = every([compare("<", end, high), compare("==", level.coordinate(end), coordinate)])
     return While(same, Steps((SetVar(end, ONE, "+"),)))
 
@@ -180,5 +183,7 @@ def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Val
     name = f"q_{context.tensors.key(cursor.access)}{scope.place(cursor.access).depth + 1}"
     end = Var(context.names.local(name), I64)
     steps.append(Declare(end, cursor.position))
-    steps.append(If(here, skip_equal(cursor.level, end, cursor.high, coordinate)))
-    return replace(cursor, segment=end)
+    ready = replace(cursor, segment=end)
+    below = scope.at(cursor.access, ready.place(scope))
+    steps.append(If(here, skip_equal(context, below, cursor.access, cursor.level, end, cursor.high, coordinate)))
+    return ready

@@ -138,6 +138,12 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: 
     return body(scope)
 
 
+def is_looked_up(context: Context, scope: Scope, access: Access) -> bool:
+    """Whether the next level of an access is searched for a coordinate that is known already, not stepped through."""
+    level = next_level(context, scope, access)
+    return level is not None and coordinate(context, scope, level.index) is not None
+
+
 def bounds(scope: Scope, access: Access, level: Level) -> tuple[Value, Value]:
     """Return the positions of the next level of an access; none where it is in doubt and not stored."""
     low, high = level.bounds(scope.place(access))

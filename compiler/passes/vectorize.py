@@ -284,7 +284,9 @@ def _with_first_values(statements: list[Step]) -> list[Step]:
         declared, assigned = leaves(made[-1]), leaves(statement)
         sets = [leaf for leaf in assigned if isinstance(leaf, SetVar) and not leaf.op]
         variables = [leaf.variable for leaf in declared if isinstance(leaf, Declare)]
-        if sets and len(sets) == len(assigned) and len(variables) == len(declared) and [leaf.variable for leaf in sets] == variables:
+        whole = bool(sets) and len(sets) == len(assigned) and len(variables) == len(declared)
+        reads = {name for leaf in sets for name in leaf.value.variables}  # of what they had before, perhaps
+        if whole and [leaf.variable for leaf in sets] == variables and reads.isdisjoint(variable.name for variable in variables):
             made[-1] = Steps(tuple(Declare(leaf.variable, leaf.value) for leaf in sets))
         else:
             made.append(statement)

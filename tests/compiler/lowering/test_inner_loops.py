@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from differential.interpreted import interpreted
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.construct import tensor
 
@@ -110,3 +111,18 @@ def test_components_that_a_clipped_nest_reaches_once_are_stored_without_zeros_be
     assert "Z_vals[p_A2] += " not in compiled.source
     found = compiled(A=tensor(matrix.astype(float), "csr"), C=left, D=right)
     assert np.array_equal(found.to_numpy(), matrix * (left @ right.T))
+
+
+@pytest.mark.parametrize("expression", ["Y(i,j) = A(i,j) * b(j)", "Y(i,j) = A(i,j) * b(j) + C(i,j)"])
+def test_entries_among_which_one_is_looked_up_are_leapt_over(expression: str) -> None:
+    """The workspace has columns outside, and the loop over rows stands around: entries of a column were walked over for every row."""
+    schedule = "precompute(A(i,j) * b(j), [j, i], [j, i], w); workspace(w, list)"
+    kernel = compile_kernel(expression, {"A": "csr", "C": "csr"} if "C" in expression else {"A": "csr"}, schedule=schedule)
+    work = []
+    for rows in (30, 60):
+        matrix, factor = np.random.default_rng(0).random((rows, 8)), np.arange(8.0)
+        more = {"C": matrix} if "C" in expression else {}
+        found, counts = interpreted(kernel.bind(A=matrix, b=factor, **more))
+        np.testing.assert_array_equal(found, matrix * factor + (matrix if more else 0))
+        work.append(counts.iterations + counts.comparisons)
+    assert work[1] < 2.5 * work[0]
