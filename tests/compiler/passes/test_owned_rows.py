@@ -31,7 +31,7 @@ def after(source: str) -> str:
 
 def test_whole_rows_of_a_new_result_are_stored_without_reading_it() -> None:
     assert after(text(SHARES)) == "Y_vals[at_A1 * 32 + k] = Y_vals_sum;"
-    assert "Y_vals[at_A1 * 32 + (k_low + k_2)] = Y_vals_copied[k_2];" in text(TILES)
+    assert "st_store_wide(Y_vals, at_A1 * 32 + k_low, Y_vals_row, 4);" in text(TILES)
 
 
 @pytest.mark.parametrize(
