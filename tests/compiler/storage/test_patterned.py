@@ -154,6 +154,6 @@ def test_a_schedule_may_convert_to_it() -> None:
     matrix = stencil(30, 40)
     x = np.random.default_rng(4).standard_normal(matrix.shape[1])
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule='convert(A, "dense, patterned")')
-    assert "A2_distances" in kernel.source
+    assert "_distances[" in kernel.source
     assert str(st.Schedule(str(kernel.schedule))) == str(kernel.schedule)
     assert np.allclose(kernel(A=matrix, x=x), matrix @ x)
