@@ -29,6 +29,7 @@ from .traversal import Claimed, Column, Frontier, Walk
 ROWS = 4
 """Parents of a slice: a vector of float64 of 32 bytes. With 8 more slots stay empty, and no time is gained."""
 
+
 class Sliced(LevelKind):
     letters = "l"
     stride = ROWS
