@@ -1,7 +1,8 @@
 """The four cases of SparseAuto's section 3.1: which nest of its Figure 2 is the fastest depends on sizes, and the static model says which.
 
-The fastest by measurement (``results/forests.md``): the shallowest in the first and, as long as caches hold its buffer, in the second; the
-deepest in the third, and in the fourth, where the buffers of the shallow ones are far too large.
+The fastest by measurement (``results/forests.md``): the shallowest in the first and, on the machine with the smaller cache and as long as
+that holds its buffer, in the second, where on the other one it is the deepest; the deepest in the third, and in the fourth, where the
+buffers of the shallow ones are far too large.
 """
 
 from __future__ import annotations

@@ -8,23 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from level_cases import SCHEDULES
 from sparsetune.compiler.format import parse_format
 from sparsetune.compiler.levels.narrow import REACH
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.features import operand_features
-
-SCHEDULES = (
-    "",
-    "parallelize(j, cpu_vector, parallel_reduction)",
-    "parallelize(i, cpu_thread, no_races, static); parallelize(j, cpu_vector, parallel_reduction); prefetch(j, A, 64)",
-    "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 8); parallelize(p0, cpu_thread, atomics, static)",
-    "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 5); reorder(p1, p0)",
-    "pos(j, p, A); split(p, p0, p1, 3); unroll(p1, 3)",
-    "split(j, j0, j1, 1000); reorder(j0, i, j1)",
-    "protocol(A, step, locate)",
-    "reorder(j, i); protocol(A, step, locate)",
-    "prefetch(j, x, 4)",
-)
 
 
 def banded(rows: int, columns: int, reach: int, seed: int = 0) -> scipy.sparse.csr_array:

@@ -7,6 +7,7 @@ import pytest
 import sparsetune as st
 from hypothesis import given, settings
 from hypothesis import strategies as hs
+from level_cases import scattered
 from sparsetune.compiler.errors import DataError, ScheduleError
 from sparsetune.compiler.levels.sliced import ROWS
 from sparsetune.compiler.storage.level_arrays import LevelArrays
@@ -29,15 +30,6 @@ SCHEDULES = (
     "prefetch(j, x, 4)",
     "precompute(A(i,j) * x(j), j, j, w); workspace(w, list)",
 )
-
-
-def scattered(rows: int = 23, columns: int = 37, seed: int = 0) -> np.ndarray:
-    """Return a matrix, some of whose rows are empty, and in one of which everything is stored."""
-    rng = np.random.default_rng(seed)
-    dense = np.where(rng.random((rows, columns)) < 0.2, rng.standard_normal((rows, columns)), 0.0)
-    dense[[0, rows // 3, rows - 1]] = 0.0
-    dense[rows // 2] = 1.5
-    return dense
 
 
 @hs.composite
