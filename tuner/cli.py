@@ -34,6 +34,7 @@ COMMANDS = {
     "report": "write plots and tables of what the database holds",
     "data": "list, describe and download matrices and tensors",
     "db": "inspect, export and import the schedule database",
+    "cache": "show which compiled kernels are kept, and remove old ones",
     "doctor": "check compilers, caches, threads and the database",
 }
 

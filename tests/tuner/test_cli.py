@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,10 @@ def call_json(call, *arguments: str) -> dict:
 # Help
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "db export", "db import", "db stats", "db check", "data list", "data get"])
+SUBCOMMANDS = ("db export", "db import", "db stats", "db check", "data list", "data get", "cache stats", "cache list", "cache clear")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, *SUBCOMMANDS])
 def test_help_begins_with_examples(call, command: str) -> None:
     status, out, err = call(*command.split(), "--help")
     assert (status, err) == (0, "")
@@ -256,6 +261,26 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     contract = {"expression", "schedule", "seconds", "machine", "threads", "generator", "compiler", "flags", "policy"}
     assert all((contract <= line.keys() and line["policy"] and line["flags"].startswith("-O")) or line["role"] == "final" for line in lines)
     assert all("samples" in line for line in lines if line["record"] == "measurement")
+
+
+def test_cache_is_counted_listed_and_cleared_by_age(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path))
+    assert call_json(call, "cache", "stats") == {"path": str(tmp_path), "objects": 0, "bytes": 0, "oldest_days": 0.0}
+    assert f"nothing is kept in {tmp_path}" in call("cache", "list")[2]
+    for digit, days in (("a", 40), ("b", 2)):
+        file = tmp_path / (2 * digit) / (64 * digit) / "kernel.so"
+        file.parent.mkdir(parents=True)
+        file.write_text("1234")
+        file.with_name("kernel.c").write_text(f"/* y(i) = {digit}(i) */\n")
+        os.utime(file, (time.time() - 86400 * days,) * 2)
+    _, *lines = call("cache", "list")[1].splitlines()
+    assert [line.split(maxsplit=2) for line in lines] == [["22", "2.0", "y(i) = b(i)"], ["22", "40.0", "y(i) = a(i)"]]
+    (item,) = call_json(call, "cache", "list", "= A")["items"]
+    assert (item["kind"], item["bytes"], item["expression"], round(item["days"])) == ("kernel", 22, "y(i) = a(i)", 40)
+    found = call_json(call, "cache", "clear", "--older-than", "30")
+    assert (found["removed"], found["objects"], found["bytes"]) == (1, 1, 22)
+    status, out, said = call("cache", "clear", "--all")
+    assert (status, "1 compiled objects removed" in said, "objects   0" in out) == (0, True, True)
 
 
 def test_doctor(call) -> None:

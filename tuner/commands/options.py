@@ -44,9 +44,10 @@ class Extent(Pair):
 
 
 class Seconds(click.ParamType):
-    """A positive, finite number of seconds."""
+    """A positive, finite number of seconds, or of another unit of time."""
 
-    name = "seconds"
+    def __init__(self, unit: str = "seconds") -> None:
+        self.name = unit
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -54,7 +55,7 @@ class Seconds(click.ParamType):
         except ValueError:
             found = math.nan
         if not 0 < found < math.inf:
-            self.fail(f"{value!r} is not a positive number of seconds", param, ctx)
+            self.fail(f"{value!r} is not a positive number of {self.name}", param, ctx)
         return found
 
 
