@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where
 from ..compiler.native.machine import this_machine
-from ..compiler.notation.nodes import Access, Expr, Mul, accesses
+from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
+from ..compiler.space.conversions import CONVERSION
 from ..compiler.space.decorations import shares_pattern
-from ..compiler.space.forests.transposed import CONVERSION
-from ..compiler.space.program_costs import operation_count
 from ..compiler.space.situation import Situation
 from .constants import machine_constants
 from .cut_rows import CutRows

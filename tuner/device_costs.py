@@ -23,7 +23,6 @@ from .iterations import Iterations
 from .parameters import Settled
 from .problem import Problem
 
-NANOSECOND = 1e-9
 _WIDE = 16
 """Iterations of an innermost loop of known length up to which it is unrolled."""
 WARP = 32

@@ -10,8 +10,8 @@ from ..compiler.concrete.nodes import Assign, Program, said_of
 from ..compiler.native.machine import held_vectors, this_machine
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.schedule.addresses import Address
-from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
-from ..compiler.space.forests.work import NEAR as NEAR_ELEMENTS
+from ..compiler.space.memory import FAR as FAR_ELEMENTS
+from ..compiler.space.memory import NEAR as NEAR_ELEMENTS
 from ..compiler.space.memory import counted_positions
 from ..compiler.views import View
 from .passes import LINE, MEMORY_ELEMENTS, Passes
@@ -19,7 +19,7 @@ from .problem import Problem
 
 VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _TOGETHER = 0.75  # of a load along consecutive values in a loop whose other accesses are apart: it is still one of a vector
-_REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``work.NEAR``, ``FAR``)
+_REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``memory.NEAR``, ``FAR``)
 
 
 def _distance(elements: float) -> float:

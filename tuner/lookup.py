@@ -35,7 +35,6 @@ from ..compiler.native.machine import this_machine
 from ..compiler.native.toolchain import find_compiler, possible_flags
 from ..compiler.schedule.directives import Build, Convert
 from ..compiler.schedule.schedule import Schedule
-from .environment import code_version
 from .features import distance
 from .legality import is_legal
 from .limits import make_limits
@@ -162,8 +161,8 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
         decision: what was recorded.
         schedule: its schedule, which is legal, in the problem's names.
     """
-    if decision.code != code_version():
-        return f"the record of this input is of version {decision.code or 'unknown'}, not of {code_version()}: tune again"
+    if decision.code != _this_version():
+        return f"the record of this input is of version {decision.code or 'unknown'}, not of {_this_version()}: tune again"
     if problem.target != "cpu" or _is_built_as_then(problem, decision, schedule):
         return ""
     from .kernels import compile_problem  # this generates code
@@ -175,13 +174,19 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
     return ""
 
 
+def _this_version() -> str:
+    from .environment import code_version  # of which a lookup without records needs nothing
+
+    return code_version()
+
+
 def _unaltered(problem: Problem, decision: Decision) -> Schedule | None:
     """Return the schedule of a decision of this version, compiler and flags for this very input, which ran then and will run now.
 
     No code is generated for that, which would take most of the time of a first lookup. None if the decision must be checked in full, as
     limits may forbid a schedule that was chosen without limits.
     """
-    if decision.code != code_version() or problem.limits.given or not problem.distributes or problem.target != "cpu":
+    if decision.code != _this_version() or problem.limits.given or not problem.distributes or problem.target != "cpu":
         return None
     try:
         schedule = problem.from_canonical(decision.schedule)
@@ -207,7 +212,7 @@ def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decisio
     workload = problem.workload
     limits = problem.limits.given
     told = [decision for decision in store.decisions(workload=workload.key) if _searched(decision) in ({}, limits)]
-    version = code_version() if told else ""
+    version = _this_version() if told else ""
     told.sort(key=lambda decision: (decision.code == version, _searched(decision) == limits))
     latest = {decision.input.key: decision for decision in told}
     found = [(distance(problem.input, decision.input), decision) for decision in latest.values()]
@@ -293,7 +298,7 @@ def _shipped_note(strange: float, decision: Decision) -> str:
     if not strange:
         return ""
     where = decision.environment.get("processor", "another machine")
-    version = "" if decision.code == code_version() else f" by version {decision.code or 'unknown'}"
+    version = "" if decision.code == _this_version() else f" by version {decision.code or 'unknown'}"
     return f"tuned on {where}{version}, as published with the package"
 
 

@@ -25,7 +25,6 @@ from ..compiler.storage.positions import stored_prefixes
 from ..compiler.views import View
 from .constants import machine_constants
 from .costs import operations
-from .device_costs import NANOSECOND, device_cost, settled_on_device
 from .legality import is_legal
 from .limits import workspace_elements
 from .parameters import settled
@@ -47,6 +46,7 @@ CHOICE_SECONDS = 0.8
 """About how many seconds a choice may take, counted in steps: products of many factors have very many candidates."""
 
 _STEP = 5e-4  # seconds that a step of it takes
+_NANOSECOND = 1e-9  # in which the costs of a GPU are
 
 
 def choice_deadline(seconds: float, slack: float = 2.0) -> Deadline:
@@ -132,11 +132,14 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
 def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline: Deadline) -> Iterator[tuple[float, Schedule, bool]]:
     """Yield what the cheapest candidates are expected to cost with their open places filled for the operands, their schedules, and whether
     the loop nest of each is that of the default."""
+    fill = settled
+    if problem.target != "cpu":
+        from .device_costs import settled_on_device as fill  # of which a processor needs nothing
     for place, found in enumerate(able):
         late = deadline.over and (place > 0 or FAR * found.cost > default.cost)
         if late or found.cost > NEAR * able[0].cost:
             return
-        filled = (settled if problem.target == "cpu" else settled_on_device)(problem, found.candidate, found.cost)
+        filled = fill(problem, found.candidate, found.cost)
         yield found.cost * filled.factor, filled.schedule, problem.threads == 1 and found.candidate.structure == default.candidate.program
 
 
@@ -196,7 +199,7 @@ def expected_gain(problem: Problem, schedule: Schedule) -> tuple[float, float]:
     """Return how many times the operations of a legal schedule the default one takes, and about how many seconds it takes for them."""
     found = problem.concretized()
     default = _cost(problem, found.program, found.sources)
-    unit = machine_constants().operation if problem.target == "cpu" else NANOSECOND
+    unit = machine_constants().operation if problem.target == "cpu" else _NANOSECOND
     return default / max(expected_cost(problem, schedule), 1.0), default * unit
 
 
@@ -207,7 +210,11 @@ def expected_cost(problem: Problem, schedule: Schedule) -> float:
 
 
 def _cost(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
-    return (operations if problem.target == "cpu" else device_cost)(problem, program, sources)
+    if problem.target == "cpu":
+        return operations(problem, program, sources)
+    from .device_costs import device_cost  # of which a processor needs nothing
+
+    return device_cost(problem, program, sources)
 
 
 def is_plainly_stored(problem: Problem, name: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ..compiler.concrete.nodes import Assign, Program
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, accesses
-from ..compiler.space.forests.work import FAR as FAR_ELEMENTS
+from ..compiler.space.memory import FAR as FAR_ELEMENTS
 from ..compiler.views import View
 from .iterations import Iterations
 from .problem import Problem

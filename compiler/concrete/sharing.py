@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from ..format import Format
 from ..notation.nodes import Access, Div, Expr, accesses, transform, walk
@@ -106,7 +107,13 @@ def denominators(value: Expr) -> tuple[Access, ...]:
 
 def entries(value: Expr, formats: Mapping[str, Format]) -> Domain:
     """Return where an expression that is not complete has a value, from where its stored operands have an entry."""
-    return Patterns(lambda access: EVERYWHERE if formats[access.tensor].is_dense else Stored(access)).expression(value)
+    return _entries(value, frozenset(access.tensor for access in accesses(value) if formats[access.tensor].is_dense))
+
+
+@lru_cache(256)
+def _entries(value: Expr, dense: frozenset[str]) -> Domain:
+    """Return where an expression has a value; asked of one expression for each of its schedules."""
+    return Patterns(lambda access: EVERYWHERE if access.tensor in dense else Stored(access)).expression(value)
 
 
 def _complete_fibres(form: Format, shared: int) -> bool:

@@ -237,6 +237,11 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
     return expr.accesses
 
 
+def operation_count(expr: Expr) -> int:
+    """Return how many operations one evaluation takes."""
+    return sum(max(len(node.children) - 1, 1) for node in walk(expr) if node.children)
+
+
 def indices(expr: Expr) -> tuple[str, ...]:
     """Return the distinct indices of an expression in order of first appearance."""
     return tuple(dict.fromkeys(name for access in accesses(expr) for name in access.indices))

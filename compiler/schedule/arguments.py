@@ -78,7 +78,9 @@ def checked(directive: object, number: int) -> Directive:
         if missing is not None and values[parameter.field] is not None:
             check.fail(missing, None)
         missing = parameter if values[parameter.field] is None and parameter.default is None else missing
-    found = replace(directive, **values, path=check.path(directive.path))
+    path = check.path(directive.path)
+    changed = path is not directive.path or any(value is not getattr(directive, name) for name, value in values.items())
+    found = replace(directive, **values, path=path) if changed else directive
     found.__dict__[_SOUND] = True
     return found
 
@@ -115,7 +117,7 @@ class _Check:
             case "choice", str() if given in parameter.choices:
                 return given
             case "access", Access():
-                return Access(given.tensor, given.subscripts)
+                return _plain(given)
             case ("expression" | "addend"), Expr():
                 return _plain(given)
             case "addend", Assignment():
@@ -150,7 +152,13 @@ class _Check:
 
 
 def _plain(value: Expr) -> Expr:
-    return transform(value, lambda node: Access(node.tensor, node.subscripts) if isinstance(node, Access) else None)
+    return transform(value, _plainly)
+
+
+def _plainly(node: Expr) -> Expr | None:
+    """Return an access without what schedules say of it; None for what says nothing."""
+    said = isinstance(node, Access) and (node.protocols or node.stored is not None or type(node) is not Access or node.span is not None)
+    return Access(node.tensor, node.subscripts) if isinstance(node, Access) and said else None
 
 
 def _is_path(given: list[object] | tuple[object, ...]) -> bool:

@@ -24,8 +24,8 @@ from ..notation.printer import show
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from ..schedule.directives import Call
+from ..schedule.factors import flatten, product_factors
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
-from .forests.structures import forest_structures
 from .gathers import GATHER
 from .joins import Joins
 from .library import schedules_for
@@ -147,13 +147,20 @@ class _Listing:
         situation, selection = self._situation, self._selection
         program = situation.program
         yield Candidate(Template(), _depth(program), memory_of(program, situation), "default", program, program)
-        for structure in structures(situation, forest_structures(self._assignment, situation), selection.nests):
+        for structure in structures(situation, self._forests(), selection.nests):
             text = _shape(structure.program)
             if text in self._nests or not selection.keeps(structure.origin):
                 continue
             self._nests[text] = structure
             for style in self._styles(structure):
                 yield from self._candidate(structure, style)
+
+    def _forests(self) -> Iterator[Structure]:
+        """Yield loop nest forests, of which products of two tensors and sums need nothing."""
+        if len(product_factors(flatten(self._assignment.value))) > 2:
+            from .forests.structures import forest_structures
+
+            yield from forest_structures(self._assignment, self._situation)
 
     def _styles(self, structure: Structure) -> Iterator[Decoration]:
         """Yield what gives loops to threads, or to the units of a GPU."""

@@ -26,6 +26,8 @@ from ..views import View
 from .orders import Allowed, Orders
 from .situation import Situation, Structure, format_read, leaf_loops, precompute_over, result_leaf
 
+CONVERSION = 30.0
+"""Operations that converting takes for a stored entry, or an element of a dense operand."""
 MOST_COPIES = 2
 MOST_ORDERS = 24
 

@@ -14,7 +14,7 @@ from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, assignments, 
 from ..concrete.provenance import Provenance
 from ..errors import ExpressionError
 from ..format import Format
-from ..notation.nodes import Access, Add, Assignment, Expr, accesses, walk
+from ..notation.nodes import Access, Add, Assignment, Expr, accesses, operation_count, walk
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from .forests.contraction import Contraction, contraction_of
@@ -110,11 +110,6 @@ def _work(leaf: Assign, loops: tuple[str, ...], program: Program, formats: Mappi
         operations = operation_count(addend) + (1 if number or leaf.operator == "+=" else 0)
         total += _entered(addend, loops, program, formats).scaled(operations)
     return total
-
-
-def operation_count(expr: Expr) -> int:
-    """Return how many operations one evaluation takes."""
-    return sum(max(len(node.children) - 1, 1) for node in walk(expr) if node.children)
 
 
 def _entered(expr: Expr, loops: tuple[str, ...], program: Program, formats: Mapping[str, Format]) -> Posynomial:

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ...compiler.native.folders import user_folder
 from ..urls import IN_MEMORY, database_url, default_url, sqlite_path
-from .store import Database
+
+if TYPE_CHECKING:
+    from .store import Database
 
 __all__ = ["Database", "default_url", "open_database", "sqlite_path", "studies_folder"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Database":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .store import Database
+
+    return Database
 
 
 def open_database(url: str | os.PathLike[str] | None = None, read_only: bool = False) -> Database:
@@ -22,10 +33,12 @@ def open_database(url: str | os.PathLike[str] | None = None, read_only: bool = F
     Raises:
         DatabaseError: it cannot be opened, is no schedule database, or one of a newer version.
     """
+    from .store import Database  # as its connections, of which a lookup without a database needs nothing
+
     text = database_url(url)
     path = sqlite_path(text)
     if path is not None:
-        from .sqlite import SqliteConnection  # with the standard library's driver, of which a lookup without a database needs nothing
+        from .sqlite import SqliteConnection  # with the standard library's driver
 
         return Database(SqliteConnection(path, read_only), create=not read_only)
     from .server import ServerConnection

@@ -11,13 +11,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ...compiler.errors import DatabaseError
 from ...compiler.warn import warn
 from ..records import Measurement, Record, Status, to_json
 from .gate import IGNORED, from_json, read_json, told
-from .store import Database
+
+if TYPE_CHECKING:
+    from .store import Database
 
 T4_INVALIDITY = {
     Status.OK: "correct",

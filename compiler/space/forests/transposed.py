@@ -11,15 +11,13 @@ from dataclasses import replace
 from itertools import permutations
 
 from ...frozen import frozen
+from ..conversions import CONVERSION
 from ..joins import Joins, Scan, join
 from .bound import LeastWork
 from .choice import cheapest, paths_of
 from .contraction import Contraction
 from .forest import Forest
 from .work import Sizes
-
-CONVERSION = 30.0
-"""Operations that converting takes for a stored entry, or an element of a dense operand."""
 
 MOST_LEVELS = 4
 """Most modes of an operand whose orders of levels are all looked at."""

@@ -14,13 +14,13 @@ from dataclasses import field
 from math import inf, prod
 
 from ...frozen import frozen
+from ..memory import FAR, NEAR
 from .contraction import Contraction, members
 from .paths import Term, read_indices, term_indices
 from .separable import Peel, SeparableCost
 
 LANES = 4.0  # what vectors gain in kernels that also wait for memory
 _START = 2.0  # operations that starting an innermost loop costs
-NEAR, FAR = 2.0**12, 2.0**17  # elements that the first and second level of cache hold: buffers beyond cost more to empty and to read
 
 
 @frozen

@@ -13,12 +13,13 @@ from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.space.conversions import CONVERSION
 from sparsetune.compiler.space.forests.choice import sizes_of
 from sparsetune.compiler.space.forests.optimum import Optimizer
 from sparsetune.compiler.space.forests.paths import PathRules
 from sparsetune.compiler.space.forests.peeling import ForestRules
 from sparsetune.compiler.space.forests.space import Forests
-from sparsetune.compiler.space.forests.transposed import CONVERSION, transposed
+from sparsetune.compiler.space.forests.transposed import transposed
 from sparsetune.compiler.space.forests.work import work
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.convert import convert
