@@ -58,12 +58,13 @@ def played(
         if beaten and schedule == base:  # a hopeless one is timed once
             samples[base] = once[base]
             return Burst(_expected(chosen[base]))
-        sample = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _expected(chosen[schedule]))
-        if sample is None:
+        found = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _expected(chosen[schedule]))
+        if found is None:
             return None
-        samples[schedule].append(sample)
-        found = Sample.from_row(sample)
-        return Burst(found.alone, found.company.disturbed)
+        row, crowded = found
+        samples[schedule].append(row)
+        sample = Sample.from_row(row)
+        return Burst(sample.alone, sample.company.disturbed, crowded)
 
     verdict = None
     with suppress(TimeOver):

@@ -157,8 +157,10 @@ def test_losing_candidate_stops_early(prepared: Runner) -> None:
 
 
 def test_burst(prepared: Runner) -> None:
-    sample = prepared.burst("sleep 0.002", 0.01, 0.002)
-    assert sample is not None
+    found = prepared.burst("sleep 0.002", 0.01, 0.002)
+    assert found is not None
+    sample, crowded = found
+    assert not crowded
     assert len(sample) == len(SAMPLE)
     assert sample[0] == pytest.approx(0.002, rel=0.01)
     assert prepared.burst("crash", 0.01, 0.002) is None

@@ -143,17 +143,15 @@ def test_who_is_behind_for_sure_is_not_measured_to_the_end() -> None:
 
 
 class Crowd:
-    """Counters of a machine on which some samples were disturbed, by their numbers."""
+    """Counters of a machine on which some samples were disturbed, by their numbers; ``worked`` gives the processor time."""
 
-    def __init__(self, disturbed: Callable[[int], bool]) -> None:
+    def __init__(self, disturbed: Callable[[int], bool], worked: Callable[[], float] = lambda: 0.0) -> None:
         self.disturbed = disturbed
+        self.worked = worked
         self.samples = 0
 
     def begin(self) -> Look:
         return Look(0.0)
-
-    def worked(self) -> float:
-        return 0.0
 
     def since(self, before: Look) -> Company:
         self.samples += 1
@@ -213,6 +211,15 @@ def test_what_a_call_takes_beside_the_run_counts_in_every_sample() -> None:
     kernel = FakeKernel(lambda _: 0.01)
     timing = measure(Contestant(kernel, 0.005), Policy(), clock=kernel.clock)
     assert timing.seconds == pytest.approx(0.015)
+
+
+def test_what_a_call_takes_beside_the_run_is_shared_by_no_threads() -> None:
+    """A conversion of 5 ms before 16 ms of work for two threads, of which one had no core: in company that looked like 13 ms."""
+    kernel = FakeKernel(lambda _: 0.016)
+    crowd = Crowd(lambda number: True, kernel.clock)
+    timing = measure(Contestant(kernel, 0.005, threads=2), Policy(), None, crowd, kernel.clock)
+    assert timing.disturbed
+    assert timing.seconds == pytest.approx(0.005 + 0.016 / 1.6)
 
 
 def test_bursts_take_disturbed_samples_again() -> None:
@@ -381,6 +388,27 @@ def test_disturbed_rounds_count_where_there_are_no_others() -> None:
     verdict, rounds = in_company(lambda number: number >= 5)
     assert (verdict.disturbed, rounds) == (True, 40)
     assert len(verdict.times[""]) == 40
+
+
+def test_rounds_with_lucky_samples_count_where_there_are_too_few_without_company() -> None:
+    """One of two threads is as fast as it is alone in four rounds, a third slower by luck in twelve, and no faster than one in the rest."""
+
+    def winner(alone: int, lucky: int) -> tuple[str, float]:
+        calls: list[str] = []
+
+        def run(name: str) -> Burst:
+            calls.append(name)
+            number = (len(calls) - 1) // 2
+            seconds = 2.0 if number < alone else 3.0 if number < alone + lucky else 5.0
+            return Burst(4.0 if name == "" else seconds, number >= alone + lucky, number >= alone)
+
+        verdict = play(["", "two threads"], run, "", 10)
+        assert verdict is not None
+        return verdict.winner, verdict.against_default.ratio
+
+    assert winner(10, 12) == ("two threads", 2.0)
+    assert winner(4, 12) == ("two threads", pytest.approx(4 / 3))
+    assert winner(0, 0) == ("", 1.0)
 
 
 def test_finalists_take_turns() -> None:

@@ -4,7 +4,8 @@ Two times taken minutes apart on a shared machine say little; two taken one afte
 whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
 assumes nothing about the noise. But where other programs keep the cores, a schedule of two threads is as fast as one of a thread, so
 rounds that were disturbed are repeated, and count only where there are too few others: by the processor time that was taken
-(``sampling.Sample.alone``).
+(``sampling.Sample.alone``). A sample or two that had all cores by luck, while others came and went, are up to three times as long as
+without company, since memory and caches are shared still: rounds with such bursts count only where there are too few without.
 """
 
 from __future__ import annotations
@@ -36,10 +37,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Burst:
-    """Seconds of a run of a finalist in one round, as it is without company, and whether something disturbed it."""
+    """A run of a finalist in one round.
+
+    Attributes:
+        seconds: as it is without company.
+        disturbed: whether something disturbed it.
+        crowded: whether something disturbed most of the samples of which it is the fastest.
+    """
 
     seconds: float
     disturbed: bool = False
+    crowded: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,10 +120,19 @@ def play(
         if default not in left:
             return None
         found.append(one)
-        if not any(burst.disturbed for burst in one.values()):
+        if not any(burst.disturbed or burst.crowded for burst in one.values()):
             quiet.append(one)
-    disturbed = len(quiet) < MIN_ROUNDS
-    return replace(_judge(_times(found if disturbed else quiet, left), default, complexity, is_eligible), disturbed=disturbed)
+    counting, disturbed = _counting(found, quiet)
+    return replace(_judge(_times(counting, left), default, complexity, is_eligible), disturbed=disturbed)
+
+
+def _counting(found: list[dict[str, Burst]], quiet: list[dict[str, Burst]]) -> tuple[list[dict[str, Burst]], bool]:
+    """Return the rounds that count, the least disturbed of which there are enough, and whether these were disturbed."""
+    lucky = [one for one in found if not any(burst.disturbed for burst in one.values())]
+    for rounds in (quiet, lucky):
+        if len(rounds) >= MIN_ROUNDS:
+            return rounds, False
+    return found, True
 
 
 def _times(rounds: Sequence[Mapping[str, Burst]], names: Iterable[str]) -> dict[str, tuple[float, ...]]:

@@ -138,8 +138,9 @@ class Runner:
             self._slowest = found.seconds
         return found
 
-    def burst(self, schedule: str, seconds: float, expected: float) -> tuple[float, ...] | None:
-        """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds; None where it fails.
+    def burst(self, schedule: str, seconds: float, expected: float) -> tuple[tuple[float, ...], bool] | None:
+        """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds, and whether fewer of its samples
+        than that takes were undisturbed; None where it fails.
 
         Args:
             expected: seconds that one run takes.
@@ -152,7 +153,7 @@ class Runner:
                 reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches, cold=cold)
         except Lost:
             return None
-        return tuple(reply["sample"]) if reply["status"] == "ok" else None
+        return (tuple(reply["sample"]), reply["crowded"]) if reply["status"] == "ok" else None
 
     def yardstick(self) -> float:
         """Return the time of a fixed piece of work in the same process, which tells how fast the machine is now.

@@ -52,7 +52,8 @@ class Sample:
     Attributes:
         seconds: a run.
         company: what else the machine did meanwhile.
-        worked: processor time a run, of all threads of this process; 0 where it is not known.
+        worked: processor time a run, of all threads of this process; 0 where it is not known. What a call takes beside the run counts for
+            all threads, since they wait for it.
         threads: that were to share the work.
     """
 
@@ -89,7 +90,12 @@ class Sample:
         """
         if not self.company.disturbed or not self.worked:
             return self.seconds
-        return min(self.seconds, self.worked / (1 + _FURTHER * (self.threads - 1)))
+        return min(self.seconds, self.worked / _gain(self.threads))
+
+
+def _gain(threads: int) -> float:
+    """Return how many times faster so many threads are than one."""
+    return 1 + _FURTHER * (threads - 1)
 
 
 class Counters(Protocol):
@@ -119,7 +125,8 @@ def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: C
     seconds = _run_together(contestant, batch, clock)
     worked = counters.worked() - worked
     company = counters.since(before).within(seconds)
-    return Sample(seconds / batch + contestant.beside, company, worked / batch + contestant.beside, contestant.threads)
+    worked = worked / batch + contestant.beside * _gain(contestant.threads)
+    return Sample(seconds / batch + contestant.beside, company, worked, contestant.threads)
 
 
 def _run_together(contestant: Contestant, batch: int, clock: Clock) -> float:

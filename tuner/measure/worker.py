@@ -32,7 +32,7 @@ from .lifeline import end_with_parent
 from .policy import Policy
 from .reference import Referee
 from .resources import limit_memory, take_all_cores, take_precedence
-from .sampling import Contestant, Counters, Sample, burst, fastest, least_of, run_once
+from .sampling import Contestant, Counters, Sample, burst, fastest, least_of, quiet, run_once
 from .timing import Known, measure
 from .verify import Reference, Result, difference
 
@@ -149,10 +149,11 @@ class Service:
         }
 
     def burst(self, schedule: str, batch: int, batches: int, cold: bool) -> dict[str, Any]:
-        """Run a finalist once to warm up, then in batches; the reply has the fastest of them."""
+        """Run a finalist once to warm up, then in batches; the reply has the fastest of them, and whether fewer were undisturbed."""
         mine = self._colder(self._bind(schedule)) if cold else self._bind(schedule)
         mine.run()
-        return {"status": "ok", "sample": fastest(burst(mine, batch, batches, self._counters)).as_row()}
+        samples = burst(mine, batch, batches, self._counters)
+        return {"status": "ok", "sample": fastest(samples).as_row(), "crowded": len(quiet(samples)) < batches}
 
     def yardstick(self) -> dict[str, Any]:
         """Run a STREAM triad in numpy, on one thread: the same work whatever our compiler does."""
@@ -187,9 +188,10 @@ class Service:
         kernel = self._kernel(schedule)
         if schedule not in self._bound:
             kernel.load(BUILD_SECONDS)
-            start = time.perf_counter()
+            start, worked = time.perf_counter(), time.process_time()
             bound = kernel.bind(self._operands, self._task.threads, self._out)
-            conversion = time.perf_counter() - start if kernel.converts else 0.0
+            taken = min(time.perf_counter() - start, time.process_time() - worked)  # it converts once: waiting for a core is no part of it
+            conversion = taken if kernel.converts else 0.0
             threads = self._task.threads if kernel.shares_work else 1
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
                 self._out = first  # all candidates, this one too, write into the same memory, so that its pages favour none

@@ -193,20 +193,23 @@ def _row(name: str, choices: Sequence[Choice]) -> list[str]:
 @click.option("--trials", default=200, show_default=True, help="of each campaign at most, where it has the time")
 @click.option("--quiet", type=click.IntRange(1), default=3, show_default=True, help="campaigns on the quiet machine, of each kernel")
 @click.option("--disturbed", type=click.IntRange(1), default=4, show_default=True, help="campaigns in company, of each kernel")
+@click.option("--kernel", "kernels", multiple=True, type=click.Choice(list(CASES)), help="only these, anew; the rows of others stay")
 @click.option("--race", "again", is_flag=True, help="tune nothing, but race what choices.csv has anew, on the quiet machine")
-def main(results: Path, seconds: float, trials: int, quiet: int, disturbed: int, again: bool) -> None:
+def main(results: Path, seconds: float, trials: int, quiet: int, disturbed: int, kernels: tuple[str, ...], again: bool) -> None:
     """Tune in company and without, and write results/choices.md.
 
-    About six minutes a kernel; kernels that choices.csv has already are not measured again.
+    About six minutes a kernel; kernels that choices.csv has already are measured again only where they are named.
     """
     kept = Partial(results / "choices.csv", Choice)
     if again:
         made = raced_again(kept.rows)
         kept.rows.clear()
         kept.add(made)
-    for name in () if again else CASES:
-        if all(choice.kernel != name for choice in kept.rows):
-            kept.add(measured(name, seconds, trials, quiet, disturbed))
+    for name in () if again else kernels or CASES:
+        if name in kernels or all(choice.kernel != name for choice in kept.rows):
+            made = measured(name, seconds, trials, quiet, disturbed)
+            kept.rows = [choice for choice in kept.rows if choice.kernel != name]
+            kept.add(made)
     shown = page(kept.rows)
     publish(results / "choices.md", shown)
     click.echo(shown)

@@ -47,6 +47,16 @@ def test_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one.seconds > 0 and one.default > 0 and one.against > 0 for one in again)
 
 
+def test_kernels_that_are_named_are_measured_anew_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [choice("SpMV", 0.0, 0, 1.0), choice("SpMV", 0.5, 0, 0.8), choice("SDDMM 64", 0.0, 0, 1.0), choice("SDDMM 64", 0.5, 0, 0.9)]
+    Partial(tmp_path / "choices.csv", Choice).add(rows)
+    monkeypatch.setattr(choices, "measured", lambda name, *_options: [choice(name, 0.0, 0, 1.0), choice(name, 0.5, 0, 0.97)])
+    done = CliRunner().invoke(choices.main, ["--results", str(tmp_path), "--kernel", "SpMV"])
+    assert done.exit_code == 0
+    found = Partial(tmp_path / "choices.csv", Choice).rows
+    assert sorted((one.kernel, one.against) for one in found) == [("SDDMM 64", 0.9), ("SDDMM 64", 1.0), ("SpMV", 0.97), ("SpMV", 1.0)]
+
+
 @pytest.mark.parametrize("option", ["--quiet", "--disturbed"])
 def test_no_campaigns_of_a_kind_are_refused_before_anything_is_measured(option: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(choices.main, ["--results", str(tmp_path), option, "0"])
