@@ -23,9 +23,10 @@ class Policy:
         hopeless: stop after one run that takes this many times the rival's, if it is ``long_seconds`` or longer, waiting apart.
         losing: stop when the candidate, waiting apart, took this many times the rival's time in three pairs and in all undisturbed ones.
         behind: stop when the candidate's time is surely more than this many times the rival's, by the median of pairs.
-        finalists: how many of the fastest are measured in turn with the default.
-        final_margin: only those no slower than this many times the fastest.
-        final_rounds: rounds of the finals, at least 6; up to four times as many where it is not known yet who is close to the fastest.
+        finalists: how many of the fastest are measured in turn with the default; half of them ran without company (``trials.leading``).
+        final_margin: only those no slower than this many times the fastest; of those without company, than their fastest.
+        final_rounds: undisturbed rounds of the finals, at least 6; up to four times as many in all where it is not known yet who is
+            close to the fastest, or others disturb.
         final_seconds: no round starts after so long.
         burst_seconds: a finalist runs about this long each round, five times at least; the fastest run counts.
         cache: "warm" or "cold" (``CACHES``); cold runs are timed one by one, with the caches filled by other data before each.
