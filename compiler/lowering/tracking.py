@@ -7,10 +7,11 @@ for by galloping from the last one, so that a share takes time in proportion to 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..ir.arithmetic import ONE, add, compare, every, maximum, minimum
-from ..ir.nodes import I64, Declare, If, SetVar, Step, Steps, Value, Var, While
+from ..ir.nodes import I64, Declare, For, If, SetVar, Step, Steps, Value, Var, While
+from ..ir.rewrite import flat
 from ..levels.level import Level
 from ..notation.nodes import Access
 from .context import Context
@@ -37,6 +38,18 @@ def tracked(
     cursors = [Var(context.names.local(f"at_{name}{above + place + 1}"), I64) for place in range(len(levels))]
     left = compare("<", cursors[last], parents.high)
 
+    def left_out(place: int) -> Step:
+        """Set the cursors below a position behind what lies below it, where they are not."""
+        cursor = cursors[place + 1]
+        end = levels[place + 1].bounds(scope.place(access).deeper(cursors[place]))[1]
+        if place + 1 == last:
+            return SetVar(cursor, minimum(end, parents.high))
+        deeper = [
+            SetVar(below, level.bounds(scope.place(access).deeper(above))[0])
+            for above, below, level in zip(cursors[place + 1 :], cursors[place + 2 :], levels[place + 2 :], strict=False)
+        ]
+        return If(compare("<", cursor, end), Steps((SetVar(cursor, end), *deeper)))
+
     def nest(inside: Scope, place: int) -> list[Step]:
         cursor = cursors[place]
         segment = levels[place].bounds(inside.place(access))[1] if place else None
@@ -48,6 +61,8 @@ def tracked(
         found = row(inside, place, (cursor, add(cursor, ONE)), lambda deeper: nest(deeper, place + 1))
         if not found:
             return []
+        if not _surely_sets(found, cursors[last]):  # but only where another operand has the coordinate too
+            found = [*found, left_out(place)]
         count = context.tensors.level_length(scope, access, above + place + 1)
         later = SetVar(cursor, later_parent(levels[place + 1], cursors[place + 1], cursor, count))
         running = [left] if segment is None else [left, compare("<", cursor, segment)]
@@ -55,3 +70,16 @@ def tracked(
 
     loops = nest(scope, 0)
     return [*(Declare(cursor, begin) for cursor, begin in zip(cursors, begins, strict=True)), *loops] if loops else []
+
+
+def _surely_sets(steps: Iterable[Step], variable: Var) -> bool:
+    """Whether statements set a variable, also in loops, which begin as such statements lead to, and in those of one iteration."""
+    for step in flat(steps):
+        match step:
+            case SetVar(target) if target == variable:
+                return True
+            case While(body=body) if _surely_sets((body,), variable):
+                return True
+            case For(low=low, high=high, body=body) if high == add(low, ONE) and _surely_sets((body,), variable):
+                return True
+    return False

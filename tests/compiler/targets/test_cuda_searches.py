@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import numpy as np
@@ -11,6 +12,7 @@ import sparsetune as st
 from differential import gpu
 
 pytestmark = pytest.mark.cc
+needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 SPMM = "Y(i,k) = A(i,j) * X(j,k)"
 SHARES = (
     "collapse(i, j, f); pos(f, p, A); split(p, b, q, 32); split(q, w, n, 8); reorder(b, w, k, n); parallelize(b, gpu_block, no_races);"
@@ -33,7 +35,7 @@ def test_lanes_look_together_for_what_is_the_block_s_and_alone_for_what_is_their
     assert together < text.index("st_thread_of_block()") < alone
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@needs_cxx
 @pytest.mark.parametrize("schedule", [SHARES, WARPS, WARPS.replace("gpu_warp, no_races", "gpu_warp, no_races, lanes, 4")])
 @pytest.mark.parametrize(
     ("density", "shape"),
@@ -45,3 +47,26 @@ def test_first_rows_are_found_in_many_and_in_few(schedule: str, density: float, 
     matrix = scipy.sparse.csr_array(rng.integers(1, 5, shape) * (rng.random(shape) < density).astype(float))
     x = rng.integers(1, 5, (shape[1], 5)).astype(float)
     np.testing.assert_array_equal(kernel(A=matrix, X=x), matrix @ x)
+
+
+ENTRIES = "collapse(j, k, f); collapse(i, f, g); pos(g, p, B); split(p, t, q, 5); parallelize(t, gpu_thread, atomics)"
+
+
+@needs_cxx
+@pytest.mark.parametrize(("expression", "formats", "schedule"), [
+    ("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr"},
+     "collapse(k, j, f); pos(f, p, B); split(p, t, q, 4); reorder(i, t, q); parallelize(i, gpu_thread, no_races)"),
+    ("y(j) = A(i) * B(i,j,k) * c(k)", {"A": "compressed", "B": "csf"}, ENTRIES),
+    ("y(j) = A(i,j) * B(i,j,k) * c(k)", {"A": "csr", "B": "csf"}, ENTRIES),
+    ("y(i) = A(j) * B(i,j,k) * c(k)", {"A": "compressed", "B": "csf"}, ENTRIES),
+])  # fmt: skip
+def test_rows_that_another_operand_does_not_have_are_passed_over(expression: str, formats: dict[str, str], schedule: str) -> None:
+    """A cursor that stayed before the entries of such a row was looked up the row's parent for again, and for ever."""
+    rng, extents = np.random.default_rng(0), {"i": 7, "j": 11, "k": 5}
+    left, *factors = re.findall(r"\((.*?)\)", expression.replace(",", ""))
+    names = re.findall(r"(\w)\(", expression.partition("=")[2])
+    shapes = [tuple(extents[index] for index in indices) for indices in factors]
+    values = [rng.integers(1, 4, shape) * (rng.random(shape) < 0.4).astype(float) for shape in shapes]
+    kernel = st.compile(expression, formats, schedule=schedule, target=gpu.TARGET)
+    found = kernel(**dict(zip(names, values, strict=True)))
+    np.testing.assert_array_equal(found, np.einsum(f"{','.join(factors)}->{left}", *values))
