@@ -22,6 +22,13 @@
 #define ST_SHARED_OF_WARP(T, name, length, warps, lanes) \
   __shared__ T st_all_##name[(length) * (warps)]; \
   T *const name = st_all_##name + st_warp_of_block<lanes>() * (length)
+/* The same of memory that a kernel is launched with, from a place of it on: more than every GPU lets a kernel declare. */
+#define ST_LAUNCHED(T, name, length, place) T *const name = (T *)(st_launched + (place))
+#define ST_LAUNCHED_OF_WARP(T, name, length, warps, lanes, place) \
+  T *const name = (T *)(st_launched + (place)) + st_warp_of_block<lanes>() * (length)
+#if ST_KERNELS
+extern __shared__ __align__(16) unsigned char st_launched[];
+#endif
 
 template <class T> using st_array = T *;
 
@@ -102,6 +109,8 @@ ST_DEVICE void st_atomic_max(int64_t *array, int64_t index, int64_t value) {
 }
 
 #if ST_HOST
+#include "st_cuda_shape.h"
+
 template <class... P> using st_entry = void (*)(P...);
 
 /* Memory of the device, and what went wrong there. Everything happens in the order of one stream. */
@@ -153,8 +162,10 @@ struct st_runtime {
     return milliseconds * 1e-3;
   }
   static const char *trouble() { return cudaGetErrorString(cudaGetLastError()); }
-  template <class... P, class... A> static bool run(int64_t blocks, int threads, void (*kernel)(P...), A... given) {
-    kernel<<<(unsigned)blocks, threads, 0, stream>>>(given...);
+  template <class... P, class... A> static bool run(int64_t blocks, st_shape shape, void (*kernel)(P...), A... given) {
+    const auto most = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    if (shape.shared && cudaFuncSetAttribute(kernel, most, shape.shared) != cudaSuccess) return false;
+    kernel<<<(unsigned)blocks, shape.threads, shape.shared, stream>>>(given...);
     return cudaGetLastError() == cudaSuccess;
   }
 };

@@ -30,8 +30,8 @@ class st_host {
     const int64_t most = (INT64_C(1) << 30) / (bytes_each > 0 ? bytes_each : 1);
     return blocks(wanted < most ? wanted : most);
   }
-  template <class... P, class... A> void launch(int64_t wanted, int threads, st_entry<P...> kernel, A... given) {
-    if (!status_ && !st_runtime::run(blocks(wanted), threads, kernel, static_cast<P>(given)...)) status_ = 2;
+  template <class... P, class... A> void launch(int64_t wanted, st_shape shape, st_entry<P...> kernel, A... given) {
+    if (!status_ && !st_runtime::run(blocks(wanted), shape, kernel, static_cast<P>(given)...)) status_ = 2;
   }
   template <class T> T *allocate(int64_t length, bool zero) {
     const uint64_t count = length > 0 ? (uint64_t)length : 1;

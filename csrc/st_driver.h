@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "st_cuda_shape.h"
+
 #define ST_BOTH inline
 
 /* A kernel by its name, and the types of what it is given. */
@@ -72,6 +74,7 @@ typedef unsigned long long st_address; /* of the device */
   F(cuMemcpyHtoDAsync_v2, (st_address, const void *, size_t, void *))                                                       \
   F(cuMemcpyDtoHAsync_v2, (void *, st_address, size_t, void *))                                                             \
   F(cuMemcpyDtoDAsync_v2, (st_address, st_address, size_t, void *))                                                         \
+  F(cuFuncSetAttribute, (void *, int, int))                                                                                 \
   F(cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **)) \
   F(cuStreamSynchronize, (void *))                                                                                          \
   F(cuEventCreate, (void **, unsigned))                                                                                     \
@@ -82,7 +85,7 @@ typedef unsigned long long st_address; /* of the device */
   F(cuGetErrorString, (int, const char **))
 
 struct st_runtime {
-  enum { PROCESSORS = 16, POOLS_SUPPORTED = 115, POOL_KEEPS = 4 }; /* the driver's numbers for attributes */
+  enum { PROCESSORS = 16, POOLS_SUPPORTED = 115, POOL_KEEPS = 4, MOST_SHARED = 8 }; /* the driver's numbers for attributes */
 #define ST_DRIVER_FUNCTION(name, parameters) static inline int(*name) parameters = nullptr;
   ST_DRIVER_FUNCTIONS(ST_DRIVER_FUNCTION)
 #undef ST_DRIVER_FUNCTION
@@ -185,11 +188,13 @@ struct st_runtime {
     return milliseconds * 1e-3;
   }
   static const char *trouble() { return text; }
-  template <class... P> static bool run(int64_t blocks, int threads, st_entry<P...> kernel, P... given) {
+  template <class... P> static bool run(int64_t blocks, st_shape shape, st_entry<P...> kernel, P... given) {
     void *parameters[] = {(void *)&given..., nullptr};
     void *&function = kernel.handle->function;
     if (!ready() || (!function && !right(cuModuleGetFunction(&function, module, kernel.handle->name.c_str())))) return false;
-    return right(cuLaunchKernel(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, 0, stream, parameters, nullptr));
+    if (shape.shared && !right(cuFuncSetAttribute(function, MOST_SHARED, shape.shared))) return false;
+    const unsigned threads = (unsigned)shape.threads, shared = (unsigned)shape.shared;
+    return right(cuLaunchKernel(function, (unsigned)blocks, 1, 1, threads, 1, 1, shared, stream, parameters, nullptr));
   }
 };
 

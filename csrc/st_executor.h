@@ -12,6 +12,8 @@
 
 #include <cstdlib>
 
+#include "st_cuda_shape.h"
+
 #ifndef ST_MOST_BLOCKS
 #define ST_MOST_BLOCKS 6
 #endif
@@ -26,11 +28,15 @@
 #define ST_SHARED(T, name, length) st_array<T> name = st_shared<T>(__COUNTER__, length)
 #define ST_SHARED_OF_WARP(T, name, length, warps, lanes) \
   st_array<T> name = st_part(st_shared<T>(__COUNTER__, (length) * (warps)), st_warp_of_block<lanes>() * (length), length)
+#define ST_LAUNCHED(T, name, length, place) st_array<T> name = st_launched<T>(length, place)
+#define ST_LAUNCHED_OF_WARP(T, name, length, warps, lanes, place) \
+  st_array<T> name = st_part(st_launched<T>((length) * (warps), place), st_warp_of_block<lanes>() * (length), length)
 
 /* The thread that runs. */
 struct st_now {
   int64_t block = 0, blocks = 1;
   int threads = 1, thread = 0;
+  int shared = 0; /* bytes that the kernel is launched with for each block */
 };
 extern st_now st_here;
 ST_DEVICE int64_t st_thread_of_block() { return st_here.thread; }
@@ -51,6 +57,7 @@ void st_check(st_region *region, const char *place, size_t size, bool writes, bo
 void st_out_of_bounds(int64_t index);
 void st_check_wide(const void *place, int64_t index);
 void *st_shared_memory(int number, size_t size, int64_t length);
+void *st_launched_memory(size_t place, size_t bytes);
 
 template <class T> struct st_array;
 
@@ -105,6 +112,10 @@ template <class T> st_array<T> st_part(st_array<T> array, int64_t begin, int64_t
 }
 template <class T> st_array<T> st_shared(int number, int64_t length) {
   return st_array<T>((T *)st_shared_memory(number, sizeof(T), length));
+}
+
+template <class T> st_array<T> st_launched(int64_t length, size_t place) {
+  return st_array<T>((T *)st_launched_memory(place, (size_t)length * sizeof(T)));
 }
 
 template <class T, class F> void st_atomically(st_element<T> element, F updated) {
@@ -184,10 +195,10 @@ struct st_runtime {
   static double between(void *first, void *last);
   static const char *trouble();
   /* Runs what a thread does in every thread of so many blocks. */
-  static bool run_all(int64_t blocks, int threads, void (*thread)(void *), void *given);
-  template <class... P> static bool run(int64_t blocks, int threads, void (*kernel)(P...), P... given) {
+  static bool run_all(int64_t blocks, st_shape shape, void (*thread)(void *), void *given);
+  template <class... P> static bool run(int64_t blocks, st_shape shape, void (*kernel)(P...), P... given) {
     auto thread = [=] { kernel(given...); };
-    return run_all(blocks, threads, [](void *body) { (*(decltype(thread) *)body)(); }, &thread);
+    return run_all(blocks, shape, [](void *body) { (*(decltype(thread) *)body)(); }, &thread);
   }
 };
 

@@ -83,10 +83,17 @@ class _Expressions(ExpressionPrinter):
 
 
 class _Kernels(StatementPrinter):
-    """Statements of kernels."""
+    """Statements of a kernel.
 
-    threads, lanes = 1, 32
+    Attributes:
+        taken: bytes of the shared memory that the kernel is launched with.
+    """
+
     least_unrolled = 1  # nvcc unrolls other loops as it likes
+
+    def __init__(self, kernel: Kernel, expressions: ExpressionPrinter, array_types: dict[str, Type]) -> None:
+        super().__init__(expressions, array_types)
+        self.kernel, self.lanes, self.taken = kernel, kernel.lanes, 0
 
     def statement(self, statement: Step) -> None:
         match statement:
@@ -103,24 +110,28 @@ class _Kernels(StatementPrinter):
                 first, past = self.expressions.index(low), self.expressions.index(high)
                 each = f"{self.names[array]}[{place}] = {self.expressions.text(value)};"
                 self.line(f"for (int64_t {place} = {first}, {end} = {past}; {place} < {end}; {place}++) {each}")
-            case Allocate(array, kind, length, storage, zero):
-                self._made(array, kind, self.expressions.text(length), storage, zero)
+            case Allocate():
+                self._made(statement)
             case _:
                 super().statement(statement)
 
     def _of_members(self, function: str) -> str:
         return _of_members(function, self.lanes)
 
-    def _made(self, array: str, kind: Type, length: str, storage: str, zero: bool) -> None:
-        name = self.names[array]
-        self.region.declared[-1].add(array)
-        match storage:
-            case "block":
-                self.line(f"ST_SHARED({c_type(kind)}, {name}, {length});")
-            case "warp":
-                self.line(f"ST_SHARED_OF_WARP({c_type(kind)}, {name}, {length}, {self.threads // self.lanes}, {self.lanes});")
-            case _:
-                self.line(f"{c_type(kind)} {name}[{length}]{' = {0}' if zero else ''};")
+    def _made(self, made: Allocate) -> None:
+        kind, name, length = c_type(made.type), self.names[made.array], self.expressions.text(made.length)
+        self.region.declared[-1].add(made.array)
+        if made.storage not in ("block", "warp"):
+            self.line(f"{kind} {name}[{length}]{' = {0}' if made.zero else ''};")
+            return
+        macro, given = "ST_LAUNCHED" if self.kernel.shared else "ST_SHARED", [kind, name, length]
+        if made.storage == "warp":
+            macro += "_OF_WARP"
+            given += [str(self.kernel.threads // self.lanes), str(self.lanes)]
+        if self.kernel.shared:
+            given.append(str(self.taken))
+            self.taken += self.kernel.shared_bytes_of(made)
+        self.line(f"{macro}({', '.join(given)});")
 
     def _store(self, store: Store) -> None:
         if store.atomic:
@@ -209,8 +220,8 @@ class _FilePrinter:
             constant = "" if variable.name in gives else "const "
             parameters.append(f"{constant}{c_type(variable.type)} {self.names[variable.name]}")
             arguments.append(self.names[variable.name])
-        printer = _Kernels(self.expressions, self.types)
-        printer.threads, printer.lanes, self.expressions.lanes = kernel.threads, kernel.lanes, kernel.lanes
+        self.expressions.lanes = kernel.lanes
+        printer = _Kernels(kernel, self.expressions, self.types)
         printer.enter(Region("", parallel=True))
         if kernel.lanes != 32:
             printer.line(f"ST_WARPS_OF({kernel.lanes});")
@@ -282,7 +293,8 @@ class _Host(StatementPrinter):
             arguments += [part for room, length in zip(rooms, lengths, strict=True) for part in (room, length)]
         if kernel.gives:
             arguments.append("st_device.given()")
-        self.line(f"st_device.launch({blocks}, {kernel.threads}, {', '.join([name, *arguments])});")
+        shape = f"{{{kernel.threads}, {kernel.shared}}}" if kernel.shared else str(kernel.threads)
+        self.line(f"st_device.launch({blocks}, {shape}, {', '.join([name, *arguments])});")
         for place, variable in enumerate(kernel.gives):
             self.line(f"st_device.take({place}, {self.names[variable.name]});")
         if kernel.gives:

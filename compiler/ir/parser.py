@@ -143,6 +143,7 @@ class _Reader(TagReader):
             self._expect("warps")
             self._expect("of")
             lanes = self._number()
+        shared = self._number() if self._take("sharing") else 0
         if self._take("giving"):
             while not gives or self._take(","):
                 gives.append(self._variable(self._name()))
@@ -151,7 +152,7 @@ class _Reader(TagReader):
         while self.lines and self.lines[-1].depth > depth and self.lines[-1].text.startswith("scratch "):
             self._begin(self.lines.pop())
             scratch.append(self._scratch())
-        return Kernel(self.body(depth), blocks, threads, tuple(gives), tuple(scratch), lanes)
+        return Kernel(self.body(depth), blocks, threads, tuple(gives), tuple(scratch), lanes, shared)
 
     def _scratch(self) -> Scratch:
         self._expect("scratch")

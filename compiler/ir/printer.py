@@ -117,10 +117,11 @@ def _lines(statement: Step, indent: str, declared: set[str]) -> Iterator[str]:
             yield from _lines(body, below, set())
         case For():
             yield from _loop(statement, indent)
-        case Kernel(body, blocks, threads, gives, scratch, lanes):
+        case Kernel(body, blocks, threads, gives, scratch, lanes, shared):
             given = "".join(f", {_name(variable.name)}" for variable in gives)
             warps = "" if lanes == 32 else f" in warps of {lanes}"
-            yield f"{indent}kernel of {show_expression(blocks)} blocks of {threads}{warps}{given and ' giving ' + given[2:]}:"
+            room = f" sharing {shared}" if shared else ""
+            yield f"{indent}kernel of {show_expression(blocks)} blocks of {threads}{warps}{room}{given and ' giving ' + given[2:]}:"
             for made in scratch:
                 zeros = " of zeros" if made.zero else ""
                 yield f"{below}scratch {_name(made.array)}: {made.type.name}[{show_expression(made.length)}] a {made.unit}{zeros}"

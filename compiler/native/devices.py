@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import BuildError, ScheduleError
 from ..shown import is_word, shown
 
-_ARCHITECTURE = re.compile(r"sm_[1-9][0-9]{1,2}[af]?", re.ASCII)
+_ARCHITECTURE = re.compile(r"sm_([1-9][0-9]{1,2})[af]?", re.ASCII)
 _ANSWER_SECONDS = 20
 
 
@@ -75,6 +75,21 @@ def architecture_here() -> str:
     if not _ARCHITECTURE.fullmatch(found):
         raise BuildError("the driver does not say what GPU this is (nvidia-smi --query-gpu=compute_cap); give arch, such as 'sm_90'")
     return found
+
+
+LEAST_SHARED = 48
+"""KiB that the threads of a block share on every GPU, without having asked for more."""
+_MOST_SHARED = {
+    "70": 96, "72": 96, "75": 64, "80": 163, "86": 99, "87": 163, "88": 163, "89": 99, "90": 227, "100": 227, "101": 227, "103": 227,
+    "110": 227, "120": 99, "121": 99,
+}  # fmt: skip
+"""KiB that the threads of a block share at most, by compute capability: CUDA C++ Programming Guide, table "Technical Specifications"."""
+
+
+def shared_bytes(arch: str) -> int:
+    """Return how many bytes the threads of a block share at most on an architecture; what every GPU has where it is not known."""
+    known = _ARCHITECTURE.fullmatch(arch)
+    return 1024 * _MOST_SHARED.get(known[1] if known else "", LEAST_SHARED)
 
 
 _STATE = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks_throttle_reasons.active", "temperature.gpu", "power.draw")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..errors import ScheduleError
 from ..ir.arithmetic import ZERO
 from ..ir.nodes import (
+    Allocate,
     Binary,
     Const,
     Dealt,
@@ -21,6 +22,8 @@ WARP = 32
 
 WARPS, THREADS, MOST_THREADS = 8, 256, 1024
 """Threads of a block, if the loops do not say how many."""
+ALONE_BYTES = 64 * 1024
+"""A block that shares so many bytes has a multiprocessor next to alone, and so all the threads that there may be."""
 
 
 def lanes_of(loop: For) -> int:
@@ -47,8 +50,13 @@ def threads_of(loop: For) -> int:
     threads = [_extent(node, values) for node in inner if isinstance(node.tag, Dealt) and node.tag.unit == "thread"]
     lanes = lanes_of(loop)
     known = [lanes * extent for extent in warps if extent] + [extent for extent in threads if extent]
-    most = min(max(known, default=THREADS if warps or threads else WARP), MOST_THREADS)
+    usual = MOST_THREADS if sum(map(_bytes_of_block, nodes_of(loop.body, Allocate))) >= ALONE_BYTES else THREADS
+    most = min(max(known, default=usual if warps or threads else WARP), MOST_THREADS)
     return -(-most // WARP) * WARP
+
+
+def _bytes_of_block(made: Allocate) -> int:
+    return int(made.length.value) * made.type.bytes if made.storage == "block" and isinstance(made.length, Const) else 0
 
 
 def _extent(loop: For, values: Mapping[str, Value]) -> int | None:

@@ -18,23 +18,25 @@ from ..ir.verify import IllFormed, verify
 
 @frozen
 class VectorUnit:
-    """The vectors of a processor, as passes know them.
+    """The vectors of a processor, or what the threads of a GPU share, as passes know them.
 
     Attributes:
         bytes: how wide they are.
         masks: whether the first lanes of a vector are read alone in one instruction.
         gathers: from how many iterations on gathered elements are summed faster in vectors than one by one; None: never.
         gather_bytes: how wide vectors are at most in loops that gather.
+        shared_bytes: of memory that the threads of a GPU's block share at most.
     """
 
     bytes: int
     masks: bool = False
     gathers: int | None = None
     gather_bytes: int = 64
+    shared_bytes: int = 48 * 1024
 
 
 class Setting:
-    """The state that the passes over one kernel share: the processor's vectors, and the names that are taken.
+    """The state that the passes over one kernel share: what they are for, and the names that are taken.
 
     A name that one pass makes no other makes again, so that it means the same after every pass.
     """

@@ -42,7 +42,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import as_steps, block, nodes_of, transform, walk
 from .barriers import named_arrays, with_barriers
-from .block_sizes import WARP
+from .block_sizes import MOST_THREADS, WARP
 from .combined import identity, renamed, updated_scalars, zero
 from .manager import Setting
 from .shared_out import shared_out
@@ -50,8 +50,8 @@ from .shared_out import shared_out
 TOGETHER = frozenset(("sort", "sort_range", "table_keys", "table_count"))
 """Functions that all threads of a block or warp call together, with barriers of their own and equal arguments."""
 
-BLOCK_BYTES = 48 * 1024 - 1024
-"""Bytes of a block's shared memory, without those that sums over a block take."""
+OWN_BYTES = 48 * 1024
+"""Bytes of shared memory that a kernel may declare; those that need more are launched with it."""
 
 
 def deal_to_members(function: Function, setting: Setting) -> Function:
@@ -66,22 +66,38 @@ def deal_to_members(function: Function, setting: Setting) -> Function:
         if not isinstance(node, Kernel) or node.threads == 1:
             return node
         made = replace(node, body=_Member("grid", fresh).of(as_steps(node.body)))
-        _check_room(made)
         _check_lanes(made)
-        return made
+        return replace(made, shared=_launched_with(made, setting.unit.shared_bytes))
 
     return replace(function, body=transform(function.body, change))
 
 
-def _check_room(kernel: Kernel) -> None:
-    """Refuse more memory of blocks than every GPU has."""
-    needed = {"block": 0, "warp": 0}
-    for node in walk(kernel.body):
-        if isinstance(node, Allocate) and node.storage in needed and isinstance(node.length, Const):
-            needed[node.storage] += int(node.length.value) * node.type.bytes
-    whole = needed["block"] + needed["warp"] * kernel.threads // kernel.lanes
-    if whole > BLOCK_BYTES:
-        raise ScheduleError(f"on a GPU a block has {BLOCK_BYTES} bytes that its threads share, and the workspaces take {whole}; split them")
+def _launched_with(kernel: Kernel, most: int) -> int:
+    """Return how many bytes for the arrays of its blocks and warps a kernel is launched with, 0 where it may declare them.
+
+    Args:
+        most: bytes that the threads of a block share at most.
+
+    Raises:
+        ScheduleError: these arrays need more.
+    """
+    arrays, sums = sum(map(kernel.shared_bytes_of, nodes_of(kernel.body, Allocate))), _bytes_of_sums(kernel)
+    if arrays + sums > most:
+        raise ScheduleError(
+            f"on a GPU of this architecture the threads of a block share {most - sums} bytes, and the workspaces take {arrays}; split them"
+        )
+    return arrays if arrays + sums > OWN_BYTES else 0
+
+
+def _bytes_of_sums(kernel: Kernel) -> int:
+    """Return the bytes of shared memory that functions over a block declare for themselves (csrc/st_cuda_members.h, st_cuda_tables.h)."""
+    sums = {(node.op, node.type, node.unit) for node in nodes_of(kernel.body, Combine) if node.within == "block"}
+    tables = {node.function for node in nodes_of(kernel.body, Call, Run) if node.function in _TABLES_OF_BLOCK}
+    members = {"warp": MOST_THREADS // kernel.lanes, "thread": MOST_THREADS // WARP}
+    return sum(members[unit] * kind.bytes for _, kind, unit in sums) + len(tables) * members["thread"] * I64.bytes
+
+
+_TABLES_OF_BLOCK = ("table_keys_of_block", "table_count_of_block")
 
 
 def _check_lanes(kernel: Kernel) -> None:

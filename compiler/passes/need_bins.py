@@ -37,11 +37,26 @@ from ..ir.rewrite import as_steps, flat, transform
 from .block_sizes import WARPS
 
 NEAR_BYTES = 32 * 1024
-"""Bytes of a block's shared memory for tables."""
+"""Bytes of a block's shared memory for tables, so that several blocks run on a multiprocessor."""
 MOST_SLOTS = 8192
-"""Of a table that is shared: it is set back in every iteration, and put in order."""
+"""Of such a table: it is set back in every iteration, and put in order."""
+OTHER_BYTES = 1024
+"""Bytes of a block's shared memory for other things than tables, where these take all that there is."""
 WORK = 16
 """So many keys count as a different one, though all of them may be equal: they have to be looked up."""
+
+
+@frozen
+class Room:
+    """What a table in shared memory has: so many slots for each block or warp."""
+
+    unit: Member
+    slots: int
+
+    @property
+    def limit(self) -> int:
+        """The most keys that come into such a table, which is at most three quarters full."""
+        return self.slots * 3 // 4
 
 
 @frozen
@@ -79,14 +94,25 @@ class Tables:
         statements.insert(lists[0] + 1, Store(needs, self.place, maximum(listed.variable, quotient(need, integer(WORK)))))
         return replace(self, loop=replace(self.loop, body=Steps(tuple(statements))))
 
-    def slots(self, unit: Member) -> int:
-        """Return how many slots the tables of a block or warp have in shared memory."""
-        fitting = NEAR_BYTES // (WARPS if unit == "warp" else 1) // sum(table.type.bytes for table in self.arrays)
-        return min(MOST_SLOTS, 1 << max(fitting.bit_length() - 1, 0))
+    def rooms(self, most: int) -> list[Room]:
+        """Return rooms for tables in shared memory, from few slots to many.
 
-    def near(self, unit: Member, need: Var, fresh: Callable[[str], str]) -> For:
+        Args:
+            most: bytes that the threads of a block share at most.
+        """
+        warp = Room("warp", min(MOST_SLOTS, self._slots(NEAR_BYTES // WARPS)))
+        block = Room("block", min(MOST_SLOTS, self._slots(NEAR_BYTES)))
+        whole = Room("block", self._slots(most - OTHER_BYTES))
+        return [warp] if self.unit == "warp" else [warp, block, whole] if whole.slots > block.slots else [warp, block]
+
+    def _slots(self, room: int) -> int:
+        """Return a power of two: how many slots tables have in so many bytes."""
+        fitting = room // sum(table.type.bytes for table in self.arrays)
+        return 1 << max(fitting.bit_length() - 1, 0)
+
+    def near(self, room: Room, need: Var, fresh: Callable[[str], str]) -> For:
         """Return the loop with tables in shared memory, its iterations for blocks or warps."""
-        slots = self.slots(unit)
+        unit, slots = room.unit, room.slots
         made = [replace(made, array=fresh(f"{made.array}_near"), length=integer(slots), storage=unit) for made in self.arrays]
         own = [Declare(each.variable, minimum(minimum(need, integer(slots // 2)), each.value)) for each in self.needs]
         body = _renamed(self.loop.body, {old.array: new.array for old, new in zip(self.arrays, made, strict=True)})
@@ -140,27 +166,32 @@ class Bins:
     """The bins of a loop's iterations.
 
     Attributes:
-        units: of the bins whose tables are in shared memory; behind them comes the one whose tables are on the heap.
-        limits: the most keys that iterations of these bins come to: tables are at most three quarters full.
+        rooms: of the bins whose tables are in shared memory; behind them comes the one whose tables are on the heap.
     """
 
-    def __init__(self, tables: Tables, needs: str, need: Var, fresh: Callable[[str], str]) -> None:
-        """``needs``: an array with what each iteration comes to; ``need``: a variable for it."""
+    def __init__(self, tables: Tables, needs: str, need: Var, fresh: Callable[[str], str], most: int) -> None:
+        """Create the bins.
+
+        Args:
+            needs: an array with what each iteration comes to.
+            need: a variable for it.
+            most: bytes that the threads of a block share at most.
+        """
         self.tables = tables
         self.needs = needs
         self.need = need
         self.fresh = fresh
-        self.units: tuple[Member, ...] = ("warp", "block") if tables.unit == "block" else ("warp",)
-        self.limits = [tables.slots(unit) * 3 // 4 for unit in self.units]
+        self.rooms = tables.rooms(most)
         self.marks, self.order, self.most = fresh("marks"), fresh("order"), fresh("most")
         self.bin = Var(fresh("bin"), I64)
         self.count = subtract(tables.loop.high, tables.loop.low)
 
     def steps(self) -> list[Step]:
         """Return the kernels that put iterations into bins, and those of the bins."""
-        known, length = Var(self.fresh("most_keys"), I64), add(multiply(integer(len(self.units) + 1), self.count), ONE)
-        near = [self.turns(place, self.tables.near(unit, self.need, self.fresh)) for place, unit in enumerate(self.units)]
-        far = self.turns(len(self.units), self.tables.far(known, self.need))
+        known, length = Var(self.fresh("most_keys"), I64), add(multiply(integer(len(self.rooms) + 1), self.count), ONE)
+        near = [self.turns(place, self.tables.near(room, self.need, self.fresh)) for place, room in enumerate(self.rooms)]
+        rare = [*near[2:], self.turns(len(self.rooms), self.tables.far(known, self.need))]
+        beyond = [compare(">", known, integer(room.limit)) for room in self.rooms[-len(rare) :]]
         return [
             Allocate(self.most, I64, ONE, zero=True),
             Allocate(self.marks, I64, length, zero=True),
@@ -170,8 +201,8 @@ class Bins:
             Run("scan", (ArrayRef(self.marks, I64), length)),
             Allocate(self.order, I64, self.count),
             self.each(Store(self.order, Load(self.marks, self.mark(), I64), self.tables.loop.variable)),
-            *near,
-            If(compare(">", known, integer(self.limits[-1])), far),
+            *near[:2],
+            *(If(found, loop) for found, loop in zip(beyond, rare, strict=True)),
             Free(self.order),
             Free(self.marks),
         ]
@@ -182,7 +213,7 @@ class Bins:
 
     def each(self, *statements: Step) -> For:
         """Return a loop over all iterations that knows what they need and which bin they are in."""
-        found = [If(compare(">", self.need, integer(limit)), SetVar(self.bin, ONE, "+")) for limit in self.limits]
+        found = [If(compare(">", self.need, integer(room.limit)), SetVar(self.bin, ONE, "+")) for room in self.rooms]
         body = Steps((self.known(), Declare(self.bin, ZERO), *found, *statements))
         return replace(self.tables.loop, private=(), finish=(), body=body, tag=Dealt("thread"))
 

@@ -4,9 +4,10 @@ Tables (``workspaces.table``) are made before a kernel runs, for every block, wa
 room for all that may ever come: the whole range. A kernel of its own runs the loops that fill them, without what they store, and notes
 what each iteration comes to; a loop that only counts is what it counts, so that a product of sparse matrices looks at the first one
 alone. Iterations with few keys go to warps, whose tables are in memory that the threads of a block share, others to blocks, with larger
-tables there, and those with many have theirs on the heap, in one kernel each (``passes.need_bins``; Nagasaka, Nukada and Matsuoka,
-"High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU"). A loop that gives its tables the
-same keys as an earlier one, as that which fills a result does after that which counts it, finds noted how many different ones came.
+tables there, or all of that memory, and those with many have theirs on the heap, in one kernel each (``passes.need_bins``; Nagasaka,
+Nukada and Matsuoka, "High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU"). A loop that
+gives its tables the same keys as an earlier one, as that which fills a result does after that which counts it, finds noted how many
+different ones came.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def count_needs(function: Function, setting: Setting) -> Function:
 
     def visit(step: Step) -> Step:
         if isinstance(step, Steps) or (isinstance(step, For) and isinstance(step.tag, Dealt)):
-            return _Statements(fresh, visit).of(as_steps(step).statements)
+            return _Statements(fresh, visit, setting.unit.shared_bytes).of(as_steps(step).statements)
         children = tuple(visit(child) if isinstance(child, Step) else child for child in step.children)
         return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
 
@@ -66,11 +67,12 @@ class _Noted:
 
 
 class _Statements:
-    """Goes over statements that follow one another."""
+    """Goes over statements that follow one another; the threads of a block share ``most`` bytes."""
 
-    def __init__(self, fresh: Callable[[str], str], visit: Callable[[Step], Step]) -> None:
+    def __init__(self, fresh: Callable[[str], str], visit: Callable[[Step], Step], most: int) -> None:
         self.fresh = fresh
         self.visit = visit
+        self.most = most
         self.noted: list[_Noted] = []
 
     def of(self, statements: Iterable[Step]) -> Steps:
@@ -134,7 +136,7 @@ class _Statements:
             self.noted.append(noted)
             if any(isinstance(step, For) and noted.fits(keys_given(step), step) for step in after):
                 tables = tables.noting(noted.needs, need)
-        return [*before, *Bins(tables, noted.needs, need, self.fresh).steps()]
+        return [*before, *Bins(tables, noted.needs, need, self.fresh, self.most).steps()]
 
 
 def _tables_of(outer: For) -> Tables | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..frozen import frozen
 from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import SHARE_BEGIN, SHARE_NUMBER, ArrayParameter, Function
 from ..lowering.kernel_spec import KernelSpec
-from ..native.devices import architecture_here, require_gpu
+from ..native.devices import architecture_here, require_gpu, shared_bytes
 from ..native.library import foreign_interface, open_object
 from ..native.memory import readable_bytes
 from ..native.nvrtc import nvrtc_version
@@ -168,6 +168,7 @@ class CudaKernel:
         call: the kernel of it, on arrays of the device.
         reads_result: whether the result's values before the run count.
         function: what was compiled, before passes; None where kernels were written by hand.
+        unit: what these passes know of the GPU.
     """
 
     library: Any
@@ -177,13 +178,14 @@ class CudaKernel:
     compiler: str
     flags: tuple[str, ...]
     function: Function | None = None
+    unit: VectorUnit = VectorUnit(0)
 
     @cached_property
     def wide(self) -> frozenset[str]:
         """The arrays of which kernels use 16 bytes at once; all of them where nobody knows."""
         if self.function is None:
             return frozenset(parameter.name for parameter in self.parameters)
-        return wide_arrays(PASSES.run(self.function, VectorUnit(0)))
+        return wide_arrays(PASSES.run(self.function, self.unit))
 
     @property
     def trouble(self) -> str:
@@ -259,7 +261,8 @@ class CudaTarget:
         return nvrtc_version(), f"-arch={self.arch or architecture_here()}"
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
-        return VectorUnit(0)
+        """Return what passes know of the GPU. Raises ``BuildError`` where none is named, and this machine has none."""
+        return VectorUnit(0, shared_bytes=shared_bytes(self.arch or _first_architecture()))
 
     def print(self, function: Function, heading: str) -> str:
         return print_cuda(function, heading)
@@ -273,13 +276,18 @@ class CudaTarget:
         require_gpu("target cuda")
         arch = self.arch or architecture_here()
         library = load_on_device(source, arch, timeout)
-        return _kernel(library, spec, nvrtc_version(), (f"-arch={arch}",))
+        return _kernel(library, spec, self.vectors(spec), nvrtc_version(), (f"-arch={arch}",))
 
     def clock(self) -> float:
         return time.perf_counter()  # runs in the default stream end with the device's work
 
 
 CUDA = CudaTarget()
+
+
+@cache
+def _first_architecture() -> str:
+    return architecture_here()
 
 
 def compile_flags(arch: str) -> tuple[str, ...]:
@@ -298,9 +306,11 @@ def load_on_device(source: str, arch: str, timeout: float) -> Any:
     return library
 
 
-def load_cuda(spec: KernelSpec, source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> CudaKernel:
+def load_cuda(
+    spec: KernelSpec, unit: VectorUnit, source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float
+) -> CudaKernel:
     """Compile CUDA C++ into a shared object, or take it from the cache, and load it. Raises ``BuildError`` where the compiler fails."""
-    return _kernel(load_library(source, compiler, flags, suffix, timeout), spec, compiler, flags)
+    return _kernel(load_library(source, compiler, flags, suffix, timeout), spec, unit, compiler, flags)
 
 
 def load_library(source: str, compiler: str, flags: tuple[str, ...], suffix: str, timeout: float) -> Any:
@@ -308,8 +318,9 @@ def load_library(source: str, compiler: str, flags: tuple[str, ...], suffix: str
     return open_object(shared_object(source, compiler, flags, suffix, timeout), DECLARATIONS)
 
 
-def _kernel(library: Any, spec: KernelSpec, compiler: str, flags: tuple[str, ...]) -> CudaKernel:
-    return CudaKernel(library, getattr(library, KERNEL), spec.function.arrays, spec.result.initial != "any", compiler, flags, spec.function)
+def _kernel(library: Any, spec: KernelSpec, unit: VectorUnit, compiler: str, flags: tuple[str, ...]) -> CudaKernel:
+    function, call = spec.function, getattr(library, KERNEL)
+    return CudaKernel(library, call, function.arrays, spec.result.initial != "any", compiler, flags, function, unit)
 
 
 _NO_DRIVER, _NO_MEMORY, _NO_DEVICE = -1, 2, 100

@@ -34,8 +34,9 @@ def executor_flags(compiler: str, timeout: float = 300.0) -> tuple[str, ...]:
 
 @frozen
 class Executor(CudaTarget):
-    """The processor in the place of a GPU."""
+    """The processor in the place of a GPU of an architecture, whose threads share as much memory."""
 
+    arch: str | None = "sm_90"
     name: str = "cuda-executor"
 
     @property
@@ -47,7 +48,8 @@ class Executor(CudaTarget):
         compiler = shutil.which(os.environ.get("CXX") or "g++")
         if compiler is None:
             raise BuildError("no C++ compiler was found (g++), which the executor of CUDA kernels needs")
-        return replace(load_cuda(spec, source, compiler, executor_flags(compiler, timeout), ".cpp", timeout), flags=FLAGS)
+        made = load_cuda(spec, self.vectors(spec), source, compiler, executor_flags(compiler, timeout), ".cpp", timeout)
+        return replace(made, flags=FLAGS)
 
 
 EXECUTOR = Executor()

@@ -128,7 +128,8 @@ def build_on_processor(kernels: Sequence[TypedKernel], folder: Path, name: str) 
     for number, kernel in enumerate(kernels):
         reads = kernel.spec.result.initial != "any"
         function = kernel.spec.function
-        made = CudaKernel(library, getattr(library, f"{KERNEL}_{number}"), function.arrays, reads, "g++", (), function)
+        unit = kernel.target.vectors(kernel.spec)
+        made = CudaKernel(library, getattr(library, f"{KERNEL}_{number}"), function.arrays, reads, "g++", (), function, unit)
         kernel.__dict__["executable"] = made
 
 

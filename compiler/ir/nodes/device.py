@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ...frozen import frozen
+from .memory import Allocate
 from .node import Step, Value
 from .tags import Group, Member
 from .types import Type
-from .values import Var
+from .values import Const, Var
+
+ALIGNED = 16
+"""Arrays that threads share begin at multiples of so many bytes, as the widest loads and stores need."""
 
 
 @frozen
@@ -43,6 +47,7 @@ class Kernel(Step):
         blocks: how many there are at most; iterations are dealt out to as many as run.
         threads: of a block; a multiple of 32, or 1 where nothing is dealt out.
         lanes: of a warp.
+        shared: bytes for the arrays of its blocks and warps that it is launched with; 0: these are its own, as every GPU has as many.
     """
 
     body: Step
@@ -51,6 +56,14 @@ class Kernel(Step):
     gives: tuple[Var, ...] = ()
     scratch: tuple[Scratch, ...] = ()
     lanes: int = 32
+    shared: int = 0
+
+    def shared_bytes_of(self, made: Allocate) -> int:
+        """Return the bytes of shared memory that an array takes of a block, up to where the next one may begin."""
+        if made.storage not in ("block", "warp") or not isinstance(made.length, Const):
+            return 0
+        times = self.threads // self.lanes if made.storage == "warp" else 1
+        return -(-int(made.length.value) * made.type.bytes * times // ALIGNED) * ALIGNED
 
 
 @frozen

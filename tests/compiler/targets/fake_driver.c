@@ -45,6 +45,10 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) { return memcpy((void *)to, from, bytes), 0; }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) { return memcpy(to, (void *)from, bytes), 0; }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) { return memcpy((void *)to, (void *)from, bytes), 0; }
+int cuFuncSetAttribute(void *function, int which, int value) {
+  say("%s may have", function, (unsigned long long[]){which, value}, 2);
+  return wrong("cuFuncSetAttribute");
+}
 int cuLaunchKernel(void *function, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz, unsigned shared,
                    void *stream, void **parameters, void **extra) {
   unsigned long long values[40] = {blocks, threads, (unsigned long long)(uintptr_t)stream};

@@ -135,10 +135,6 @@ def test_positions_beyond_32_bits() -> None:
         ("parallelize(i, gpu_block, temporary); precompute(A(i,j) * x(j), j, j, w)", "directive 2"),
         ("parallelize(j, gpu_block, temporary)", "combine what they add"),
         (CARRIED.replace("split(q, t, n, 2);", "split(q, n, t, 2); reorder(b, t, n);"), "in order; these add to several; use atomics"),
-        (
-            "split(j, a, b, 8192); precompute(A(i,j) * x(j), b, b, w); workspace(w, registers); parallelize(i, gpu_block, no_races);"
-            " parallelize([0], b, gpu_thread, no_races)", "on a GPU a block has 48128 bytes",
-        ),
         ("parallelize(i, cpu_thread, no_races)", "target cuda has no such unit; it has gpu_block, gpu_thread, gpu_warp"),
     ],
 )

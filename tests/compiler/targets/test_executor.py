@@ -21,7 +21,7 @@ int main(int, char **given) {
   double *a = host.allocate<double>(n, false), *y = host.allocate<double>(n, true), begin[n];
   for (int k = 0; k < n; k++) begin[k] = k;
   st_upload(a, begin, sizeof begin);
-  host.launch(atoi(given[2]), n, kernels[atoi(given[1])], a, y);
+  host.launch(atoi(given[2]), {n, 768}, kernels[atoi(given[1])], a, y);
   const int status = host.status();
   printf("%%s\\n", st_trouble());
   if (!status && getenv("ST_ADDED")) return !printf("%%lld", (long long)st_added);
@@ -29,6 +29,9 @@ int main(int, char **given) {
   return status;
 }
 """
+LAUNCHED = (
+    "ST_LAUNCHED(double, t, 64, 0); ST_LAUNCHED(int32_t, u, 64, 512); const int64_t me = st_thread_of_block();"
+)
 SHARED = "ST_SHARED(double, t, 64); const int64_t me = st_thread_of_block();"
 
 SORTED = (
@@ -41,6 +44,9 @@ SORTED = (
 RIGHT = {
     "every thread its own": ("y[st_thread_of_grid()] = 2 * a[st_thread_of_grid()];", [0, 2, 4, 6]),
     "through shared memory": (f"{SHARED} t[me] = a[me]; st_barrier_of_block(); y[me] = t[63 - me];", [63, 62, 61, 60]),
+    "through what it is launched with": (
+        f"{LAUNCHED} t[me] = a[me]; u[me] = 1; st_barrier_of_block(); y[me] = t[63 - me] + u[me];", [64, 63, 62, 61],
+    ),
     "inside a warp": (f"{SHARED} t[me] = a[me]; st_barrier_of_warp(); y[me] = t[me ^ 1];", [1, 0, 3, 2]),
     "sums of warps": ("y[st_thread_of_block()] = st_add_of_threads_of_warp((double)a[st_thread_of_block()]);", [496, 496, 496, 496]),
     "sums of warps of 8 lanes": ("y[st_thread_of_block()] = st_add_of_threads_of_warp<8>((double)a[st_thread_of_block()]);", [28] * 4),
@@ -84,6 +90,12 @@ WRONG = {
     "out of bounds": ("y[st_thread_of_block() + 1] = 1;", "uses element 64, which is out of bounds"),
     "before the array": ("y[st_thread_of_block() - 1] = 1;", "uses element -1, which is out of bounds"),
     "shared out of bounds": (f"{SHARED} t[me + 1] = 1; y[me] = 0;", "uses element 64, which is out of bounds"),
+    "more than it is launched with": (
+        "ST_LAUNCHED(double, t, 64, 512); t[0] = a[0]; y[0] = t[0];", "shares bytes 512 to 1024, and the kernel is launched with 768",
+    ),
+    "launched with for another array": (
+        "ST_LAUNCHED(double, t, 64, 0); ST_LAUNCHED(int32_t, u, 64, 496); t[0] = u[0]; y[0] = t[0];", "some of which another array has",
+    ),
     "not written yet": (f"{SHARED} if (me < 63) t[me] = 1; st_barrier_of_block(); y[me] = t[me];", "reads element 63 before anything"),
     "shuffle in a branch": (
         "if (st_lane() < 16) y[st_thread_of_block()] = st_add_of_threads_of_warp(1.0);", "waits at a shuffle that 16 lanes of its warp",
