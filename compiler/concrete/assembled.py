@@ -147,21 +147,23 @@ def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], st
 def _cut(graph: Provenance, loop: str, stored: Callable[[Access], Format | None]) -> bool:
     """Return whether a loop goes through its indices in another order, or in pieces that begin and end inside a row.
 
-    Those are pieces that were collapsed, or pieces of what was. Positions of hashed levels have their coordinates in no order.
+    Those are pieces that were collapsed, or pieces of what was. Positions of hashed levels have their coordinates in no order, and those of
+    levels with slots that hold nothing, below others, are taken one by one.
     """
     makers = [graph.maker(name) for name in graph.ancestors(loop)]
     if any(made is not None and not made.in_order for made in makers):
         return True
     positions = (made for made in makers if isinstance(made, PosRelation))
-    if any(_is_unsorted(stored(made.access), made.access, graph.originals(made.parent)) for made in positions):
+    if any(_is_apart(stored(made.access), made.access, graph.originals(made.parent)) for made in positions):
         return True
     return any(isinstance(made, SplitRelation) for made in makers) and any(isinstance(made, CollapseRelation) for made in makers)
 
 
-def _is_unsorted(form: Format | None, access: Access, indices: Sequence[str]) -> bool:
-    """Return whether an operand keeps coordinates of some indices in no order."""
+def _is_apart(form: Format | None, access: Access, indices: Sequence[str]) -> bool:
+    """Return whether positions of an operand, over its levels of some indices, do not go from row to row in order."""
     levels = () if form is None else zip(form.levels, form.order, strict=True)
-    return any(not kind.ordered and set(access.subscripts[mode].indices) & set(indices) for kind, mode in levels)
+    through = [kind for kind, mode in levels if set(access.subscripts[mode].indices) & set(indices)]
+    return not all(kind.ordered for kind in through) or any(kind.holes for kind in through[1:])
 
 
 def _strided(graph: Provenance, loops: Sequence[str], place: int) -> bool:

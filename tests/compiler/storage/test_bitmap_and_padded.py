@@ -41,6 +41,19 @@ def test_kernels_read_them_under_any_schedule(form: str, schedule: str) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("made", ["compressed, compressed", "csr", "coo", "bitmap, bitmap"])
+@pytest.mark.parametrize("form", ["db", "dp", "sb", "sp", "bb", "bp", "pb", "pp"])
+def test_positions_that_are_taken_one_by_one_lead_to_results_in_order(form: str, made: str) -> None:
+    """Rows are not gone through there, so that nothing would say where a row of the result ends."""
+    matrix = scattered()
+    found = st.evaluate(
+        "C(i,j) = A(i,j) * 2", {"A": st.tensor(matrix, form)}, output_format=made, schedule="collapse(i, j, f); pos(f, p, A)", threads=2
+    )
+    assert found.format == parse_format(made, 2)
+    assert np.array_equal(found.to_numpy(), 2 * matrix)
+
+
+@pytest.mark.cc
 @pytest.mark.parametrize("form", ["sb", "bb", "pb", "hb", "sp"])
 def test_rows_that_are_not_stored_have_no_entries(form: str) -> None:
     """Sums read both levels of B in one loop, also at rows that only C and D store; what lies there is another row's."""
