@@ -14,6 +14,8 @@ from ..concrete.apart import covers
 from ..concrete.assembled import handing
 from ..concrete.nodes import Assign, Forall, Program, assignments_in_loops, operand_of, reads
 from ..concrete.relations import CoordRelation
+from ..frozen import frozen
+from ..levels import LevelKind
 from ..notation.nodes import Access, accesses
 from ..notation.printer import show
 from ..workspaces import keepers, keeps_entries
@@ -27,6 +29,28 @@ from .ranges import unknown_in_range
 from .rules import Refusal, Rule, refuse
 
 
+@frozen
+class _OutOfOrder:
+    """A level of an access that is read before one above it: the names of both, and the kind of the lower one."""
+
+    access: Access
+    kind: LevelKind
+    level: str
+    parent: str
+
+    @property
+    def refusal(self) -> Refusal:
+        tensor = self.access.tensor
+        ways = [f"keep {self.parent} outside", f"convert({tensor}, ...)"]
+        if self.kind.searchable:
+            ways.append(f"say protocol({tensor}, ..., locate)")
+        return Refusal(
+            Rule.STORAGE_ORDER,
+            f"{show(self.access)} stores {self.level} below {self.parent}, and this order runs through {self.level} first;"
+            f" {', '.join(ways[:-1])}, or {ways[-1]}",
+        )
+
+
 class Judgement:
     """Judges programs against the formats of one schedule. What the default program breaks already is not held against it."""
 
@@ -37,22 +61,14 @@ class Judgement:
     @cached_property
     def tolerated(self) -> set[str]:
         """The operands that the default program reads out of order."""
-        return {access.tensor for access, _, _ in self._out_of_order(self._before)}
+        return {wrong.access.tensor for wrong in self._out_of_order(self._before)}
 
     def storage(self, program: Program) -> dict[tuple[Access, str], Refusal]:
         """Return why loops cannot be run through an access in this order, by access and level; a later directive may mend it."""
-        return {
-            (operand_of(access), level): Refusal(
-                Rule.STORAGE_ORDER,
-                f"{show(access)} stores {level} below {parent}, and this order runs through {level} first; keep {parent} outside,"
-                f" convert({access.tensor}, ...), or say protocol({access.tensor}, ..., locate)",
-            )
-            for access, level, parent in self._out_of_order(program)
-            if access.tensor not in self.tolerated
-        }
+        wrong = (each for each in self._out_of_order(program) if each.access.tensor not in self.tolerated)
+        return {(operand_of(each.access), each.level): each.refusal for each in wrong}
 
-    def _out_of_order(self, program: Program) -> list[tuple[Access, str, str]]:
-        """Return (access, index of a level, index of a level above it that is known later)."""
+    def _out_of_order(self, program: Program) -> list[_OutOfOrder]:
         graph, found = graph_of(program.relations), []
         for around, assign in assignments_in_loops(program.statement):
             known = graph.known_after(around)
@@ -60,14 +76,14 @@ class Judgement:
                 found.extend(self._levels_out_of_order(access, known))
         return found
 
-    def _levels_out_of_order(self, access: Access, known: Mapping[str, int]) -> list[tuple[Access, str, str]]:
+    def _levels_out_of_order(self, access: Access, known: Mapping[str, int]) -> list[_OutOfOrder]:
         found, deepest, parent = [], -1, ""
         protocols = self.context.protocols_of(access)
         for level, (kind, names) in enumerate(self.context.levels(access)):
             place = max((known.get(name, -1) for name in names), default=-1)
             located = kind.searchable and level < len(protocols) and protocols[level] == "locate"
             if kind.steps_in_order and place < deepest and not located:
-                found.append((access, " + ".join(names), parent))
+                found.append(_OutOfOrder(access, kind, " + ".join(names), parent))
             if place > deepest:
                 deepest, parent = place, " + ".join(names)
         return found

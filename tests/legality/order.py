@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparsetune.compiler.schedule.rules import Rule
 
-from .case import BRANCHES, BROADCAST, MTTKRP, SPGEMM, SPMM, SPMV, SQUARE, TWINS, Case
+from .case import BRANCHES, BROADCAST, COO, MTTKRP, SPGEMM, SPMM, SPMV, SQUARE, TWINS, Case
 
 CASES = [
     Case(Rule.NAMES_EXIST, SPMV, "unroll(j, 2)", "unroll(k, 2)", 1, "there is no loop k; the loops are i, j"),
@@ -136,6 +136,9 @@ CASES = [
     ),
     Case(Rule.STORAGE_ORDER, SPMM, 'convert(A, "csc"); reorder(j, i, k)', "reorder(j, i, k)", 1, "convert(A, ...)"),
     Case(Rule.STORAGE_ORDER, SPMM, "reorder(j, i, k); protocol(A, step, locate)", "reorder(j, i, k)", 1, "protocol(A, ..., locate)"),
+    Case(
+        Rule.STORAGE_ORDER, COO, 'convert(A, "csc"); reorder(j, i)', "reorder(j, i)", 1, "first; keep i outside, or convert(A, ...) (rule"
+    ),
     Case(Rule.STORAGE_ORDER, MTTKRP, "reorder(r, i, j, k)", "reorder(i, k, j, r)", 1, "B(i,j,k) stores k below j"),
     Case(Rule.COLLAPSE_DIRECTLY_NESTED, SPMM, "collapse(i, j, f)", "collapse(i, k, f)", 1, "loop k is not directly nested in loop i"),
     Case(
