@@ -23,7 +23,7 @@ from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
 from .format import Format
 from .frozen import frozen
-from .lowering.depth import depth_is_bounded
+from .lowering.depth import check_depth, depth_is_bounded
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
 from .lowering.tensors import TensorType
@@ -269,6 +269,7 @@ class Kernel:
         form = self.formats[result.tensor]
         wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
         types[result.tensor] = TensorType(form, kind.name, (wide,) * len(form))
+        check_depth(self.concretized.program)
         with depth_is_bounded():
             return lower(
                 self.concretized.program, types, result, sources=self.concretized.sources,

@@ -14,6 +14,7 @@ from ..compiler.deadline import Deadline, Steps
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
+from ..compiler.lowering.depth import check_depth
 from ..compiler.notation.nodes import accesses
 from ..compiler.schedule.addresses import enclosing_loops, leaves
 from ..compiler.schedule.apply import apply_schedule
@@ -97,7 +98,9 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
 
     Raises:
         TuningError: the default has more elements of workspaces than the memory bound allows, and so has all that was found.
+        ScheduleError: the default has too many loops inside one another, and nothing could be fallen back on.
     """
+    check_depth(problem.concretized().program)
     deadline = deadline or choice_deadline(CHOICE_SECONDS)
     ranked = rank(problem, problem_candidates(problem, deadline.part(5 / 8)), deadline)
     default = next((found for found in ranked if not found.candidate.template), None)

@@ -20,6 +20,7 @@ from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import TuningError
 from ..compiler.frozen import frozen
+from ..compiler.lowering.depth import check_depth
 from ..compiler.notation.functions import has_functions
 from ..compiler.shown import is_word, shown
 from ..compiler.space.candidates import Candidate
@@ -98,10 +99,12 @@ def surviving_space(
 
     Raises:
         TuningError: a stage cannot be left out or opened, or nothing found keeps the memory bound.
+        ScheduleError: the default has too many loops inside one another.
     """
     check_stages(skip, also)
     allowed = math.inf if deadline is None else deadline.left
     default = problem.concretized()
+    check_depth(default.program)
     end = deadline or Deadline(PRUNING_SECONDS)
     generating, comparing, proving, ranking = (end.part(share) for share in (0.4, 0.6, 0.9, 1.0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import islice
 from math import prod
 
@@ -98,6 +99,19 @@ def test_loops_that_are_nested_too_deeply_are_refused_in_words(count: int, form:
     for ask in ("source", "stages", "loop_nest"):
         with pytest.raises(ScheduleError, match=r"more loops stand inside one another than .* compute the expression in parts"):
             getattr(kernel, ask)
+
+
+@pytest.mark.parametrize("ask", [st.evaluate, st.tune])
+def test_no_schedule_is_sought_for_loops_that_are_nested_too_deeply(ask: Callable[..., object]) -> None:
+    """What is refused in the end is refused at once, not after the static model has gone through candidates."""
+    operands = {f"A{number}": st.tensor(np.eye(3), "csr") for number in range(100)}
+
+    def refused() -> None:
+        with pytest.raises(ScheduleError, match="more loops stand inside one another"):
+            ask(chain_of(100), operands, output_format="csr")
+
+    refused()  # imports
+    assert calls(refused) < 400_000
 
 
 def test_tiles_of_tiles_are_refused_in_words_too() -> None:
