@@ -17,6 +17,12 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A file for a database, which is not there yet."""
+    return tmp_path / "schedules.sqlite"
+
+
+@pytest.fixture
 def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SPARSETUNE_DATABASE", str(tmp_path / "s.sqlite"))
     return tmp_path / "s.sqlite"

@@ -52,11 +52,6 @@ def elements(of: Problem, schedule: Schedule) -> float:
     return workspace_elements(compile_problem(of, schedule).compiled.concretized.program, of)
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "db.sqlite"
-
-
 def test_elements_are_those_of_the_costs() -> None:
     schedule = "precompute(B(i,j,k) * D(k,s), s, s, w); precompute(w(s) * C(j,r), [r, s], [r, s], v)"
     kernel = st.compile(TTMC, {"B": "csf"}, schedule=schedule)

@@ -34,11 +34,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "Settings", lambda **changes: replace(QUICK, **changes))
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "s.sqlite"
-
-
 def wrapped_compiler(folder: Path, body: str) -> str:
     """Return a compiler that runs a piece of shell before gcc; ``$source`` is the C file."""
     program = folder / "mycc"

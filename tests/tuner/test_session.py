@@ -1,4 +1,4 @@
-"""Campaigns: default first, nothing twice, failures survived, taken up after a kill, decided by finals, recorded."""
+"""Campaigns: default first, nothing twice, failures survived, taken up after a kill, recorded."""
 
 from __future__ import annotations
 
@@ -8,41 +8,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
-from sparsetune.compiler.deadline import TimeOver
 from sparsetune.compiler.errors import ScheduleError, TuningError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner import beginning, decision, session
-from sparsetune.tuner.commands.tune import as_json
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
-from sparsetune.tuner.lookup import NOTHING, Match, lookup_problem
-from sparsetune.tuner.measure.finals import Comparison, Verdict, play
 from sparsetune.tuner.measure.outcomes import Built
-from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.runner import Runner
 from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
 from sparsetune.tuner.session import check_schedules, check_seed, make_budget
-from sparsetune.tuner.trials import Trial
 from tuner_campaigns import ALL, FAKE, GOOD, SETTINGS, campaign, spmv
 
 CAMPAIGNS = Path(__file__).parents[1] / "tuner_campaigns.py"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return tmp_path / "schedules.sqlite"
 
 
 def test_the_fastest_wins(database: Path) -> None:
@@ -211,75 +197,6 @@ def test_the_shortest_time_budget_leaves_a_choice(database: Path) -> None:
     assert len(result.trials) == 4, "the default and three others"
 
 
-HANGS = (*FAKE, "hang")
-"""A worker whose default schedule does not end."""
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_LEAST_SECONDS", 1.0)
-    monkeypatch.setattr(beginning, "_LEAST_RUN", 0.5)
-    monkeypatch.setattr(beginning, "_SHARE", 0.01)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_nothing_that_ends_within_the_time_budget_is_an_error(database: Path) -> None:
-    with pytest.raises(TuningError, match="runs within the time budget of 1 s; give more"):
-        campaign(database, seconds=1.0, worker=Worker(1, HANGS))
-
-
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize(("quickest", "best"), [("unroll(j, 1)", "unroll(j, 2)"), ("unroll(j, 2)", "unroll(j, 2)")])
-def test_another_schedule_stands_in_for_a_default_that_does_not_end(
-    database: Path, monkeypatch: pytest.MonkeyPatch, quickest: str, best: str
-) -> None:
-    monkeypatch.setattr(session, "_quickest", lambda *_given: quickest)
-    result = campaign(database, seconds=60.0, worker=Worker(1, HANGS))
-    assert str(result.best) == best
-    assert (result.default_time, result.speedup, result.speedup_low) == (None, None, None)
-    assert result.default_stopped is not None
-    assert result.default_stopped > 0.3
-    assert "did not end within" in result.reason
-    assert "default not run" in repr(result)
-    assert "not run to its end" in result._repr_html_()
-    assert [(trial.schedule, trial.status) for trial in result.measured][:2] == [("", Status.TIMEOUT), (quickest, Status.OK)]
-    assert as_json(result)["default_time"] is None
-    assert as_json(result)["default_stopped"] == result.default_stopped
-    assert result.pays_after["conversion"] == 0
-    with open_database(database) as store:
-        (decision,) = store.decisions()
-        assert store.check() == []
-    assert decision.default_stopped
-    assert decision.speedup_low == decision.default_seconds / decision.seconds > 1
-    assert campaign(database, seconds=60.0, trials=len(result.measured), worker=Worker(1, HANGS)).default_time is None
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_default_that_was_ended_runs_when_there_is_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_quickest", lambda *_given: "unroll(j, 1)")
-    assert campaign(database, seconds=60.0, worker=Worker(1, HANGS), trials=3).default_time is None
-    result = campaign(database, trials=5)
-    assert result.speedup == pytest.approx(4, rel=0.02)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_the_default_makes_the_reference_where_what_should_be_quicker_does_not_end(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session, "_quickest", lambda *_given: "unroll(j, 9)")
-    result = campaign(database, seconds=60.0)
-    assert str(result.best) == "unroll(j, 2)"
-    assert result.speedup == pytest.approx(4, rel=0.05)
-
-
-def test_trial_that_outlasts_the_time_budget_is_not_a_failure(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_LEAST_SECONDS", 1.0)
-    monkeypatch.setattr(session, "_OVERTIME", 100.0)  # as long as a busy machine may take for the default and the end
-    result = campaign(database, codes=[9], seconds=1.0)
-    assert [trial.schedule for trial in result.measured] == [""], "a schedule that hangs, cut off by the budget"
-    assert (str(result.best), result.speedup) == ("", 1.0)
-
-
 def test_failing_default_is_an_error(database: Path) -> None:
     worker = Worker(1, (sys.executable, "-c", "raise SystemExit(1)"))
     with pytest.raises(TuningError, match="does not start"):
@@ -353,16 +270,6 @@ def test_what_was_searched_is_a_space(database: Path) -> None:
     assert (space.stages[-1]["stage"], space.stages[-1]["kept"]) == ("parameters", space.count())
 
 
-def test_a_long_default_that_is_hopeless_is_not_raced(database: Path) -> None:
-    policy = replace(SETTINGS.policy, long_seconds=0.003)
-    result = campaign(database, codes=(1, 2), policy=policy)
-    assert str(result.best) == "unroll(j, 2)"
-    with open_database(database) as store:
-        finals = {found.schedule: found for found in store.measurements(role="final")}
-    assert len(finals[""].samples) == 1
-    assert len(finals["unroll(i1, 2)"].samples) == policy.final_rounds
-
-
 def test_what_a_schedule_costs_stands_beside_what_it_gains(database: Path) -> None:
     result = campaign(database)
     assert result.conversion_time == 0.0
@@ -376,116 +283,6 @@ def test_what_a_schedule_costs_stands_beside_what_it_gains(database: Path) -> No
     assert converts.conversion_time > 0
     slower = replace(converts, best_time=1.0)
     assert slower.pays_after == {"conversion": None, "build": None, "tuning": None}
-
-
-def no_time(*_given: object, **_named: object) -> Verdict:
-    raise TimeOver
-
-
-def the_default_is_lost(*_given: object, **_named: object) -> None:
-    """As a process that was stopped for minutes is taken for one that hangs."""
-
-
-def only_disturbed(*given: Any, **named: Any) -> Verdict:
-    verdict = play(*given, **named)
-    assert verdict is not None
-    return replace(verdict, winner="", against_default=Comparison(1.0, 1.0, 1.0), disturbed=True)
-
-
-@pytest.mark.parametrize("finals", [no_time, only_disturbed, the_default_is_lost])
-def test_finals_without_a_verdict_of_their_own_leave_the_decision_to_the_trials(
-    database: Path, monkeypatch: pytest.MonkeyPatch, finals: Callable[..., Verdict | None]
-) -> None:
-    monkeypatch.setattr("sparsetune.tuner.decision.play", finals)
-    result = campaign(database)
-    fastest = min(result.measured, key=lambda trial: trial.seconds or math.inf)
-    assert str(result.best) == fastest.schedule != ""
-    assert result.best_time == fastest.seconds
-    assert 1 < result.speedup_low <= result.speedup <= result.speedup_high
-
-
-def test_what_is_far_faster_needs_no_finals(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time was over before them, and one slow sample of five is as long as the default's fastest: the default was chosen."""
-    monkeypatch.setattr("sparsetune.tuner.decision.play", no_time)
-    monkeypatch.setattr("sparsetune.tuner.decision._compared", lambda *_trials: Comparison(4.0, 0.9, 5.0))
-    assert str(campaign(database).best) != ""
-    monkeypatch.setattr("sparsetune.tuner.decision._FAR", 10.0)
-    assert str(campaign(database.with_name("other.sqlite")).best) == ""
-
-
-def test_disturbed_finals_decide_where_the_trials_leave_it_open(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One slow sample of five made a schedule that is twice as fast no faster for sure, and the default was chosen."""
-
-    def disturbed(*given: Any, **named: Any) -> Verdict:
-        verdict = play(*given, **named)
-        assert verdict is not None
-        return replace(verdict, disturbed=True)
-
-    monkeypatch.setattr("sparsetune.tuner.decision.play", disturbed)
-    monkeypatch.setattr("sparsetune.tuner.decision._compared", lambda *_trials: Comparison(4.0, 0.9, 5.0))
-    result = campaign(database)
-    assert str(result.best) != ""
-    assert result.speedup > result.speedup_low > 1
-
-
-def entered(database: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[str]:
-    """Return who plays in the finals of a campaign."""
-    found: list[str] = []
-
-    def enter(names: Sequence[str], *given: Any, **named: Any) -> Verdict | None:
-        found.extend(names)
-        return play(names, *given, **named)
-
-    monkeypatch.setattr("sparsetune.tuner.decision.play", enter)
-    campaign(database, policy=replace(SETTINGS.policy, **options))
-    return found
-
-
-@pytest.mark.parametrize("final_seconds", [8.0, 1e-6])
-def test_what_is_used_without_tuning_is_tried_and_plays_in_the_finals(
-    database: Path, monkeypatch: pytest.MonkeyPatch, final_seconds: float
-) -> None:
-    """It is far behind the best trial, and nobody else is let in: a campaign has to know that it decides for nothing slower."""
-    problem = spmv()
-    (slower,) = check_schedules(problem, ["unroll(j, 1)"])
-    (best,) = check_schedules(problem, ["unroll(j, 2)"])
-    monkeypatch.setattr(session, "_untuned", lambda problem: slower)
-    assert set(entered(database, monkeypatch, final_seconds=final_seconds)) == {"", best, slower}
-    with open_database(database) as store:
-        assert [record.origin for record in store.measurements(schedule=slower, role="trial")] == ["untuned"]
-
-
-def test_what_is_used_without_tuning_is_what_evaluate_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = spmv(3000, 0.5)
-    expected = problem.to_canonical(lookup_problem(problem, NOTHING).schedule)
-    assert session._untuned(problem) == expected != ""
-
-    def nothing_within(*_given: object) -> Match:
-        raise TuningError("no schedule keeps the bound")
-
-    monkeypatch.setattr(session, "lookup_problem", nothing_within)
-    assert session._untuned(problem) == ""
-
-
-def test_a_default_that_is_not_raced_takes_no_time_from_the_others(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 6 * 6 * (0.001 + 0.002 + 0.003) + 0.01
-    found = entered(database, monkeypatch, final_margin=100.0, final_seconds=most, long_seconds=0.003)
-    assert len(found) == 4
-
-
-def test_as_many_finalists_as_there_is_time_for(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (entered(database, monkeypatch, final_margin=100.0, final_seconds=seconds) for seconds in (8.0, 1e-6))
-    assert len(first) > len(second) == 2
-
-
-def test_calls_around_tiny_kernels_count_where_finalists_are_chosen() -> None:
-    """Six rounds of five finalists of a microsecond took 2.7 s of a budget of three: calls from Python take four times as long."""
-    times = 1e-6, 8e-7, 9e-7, 9e-7
-    trials = {name: cast(Trial, SimpleNamespace(canonical=name, seconds=seconds)) for name, seconds in zip("dabc", times, strict=True)}
-    left = decision._in_time(trials, None, False, Policy(), 0.75, "d")
-    assert list(left) == ["d", "a"]
-    slower = {name: cast(Trial, SimpleNamespace(canonical=name, seconds=1e-4)) for name in "dabc"}
-    assert len(decision._in_time(slower, None, False, Policy(), 0.75, "d")) == 4
 
 
 def test_a_search_builds_its_candidates_some_at_a_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
