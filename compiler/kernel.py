@@ -17,13 +17,13 @@ from .build.repeat import MISS, Repeats
 from .concrete.affine import Viewed
 from .concrete.check import tensor_names
 from .concrete.concretize import Concretized
+from .concrete.depth import check_depth, depth_is_bounded
 from .concrete.given import supported_dtype
 from .concrete.nodes import Forall, Program
 from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
 from .format import Format
 from .frozen import frozen
-from .lowering.depth import check_depth, depth_is_bounded
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
 from .lowering.tensors import TensorType

@@ -9,12 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..compiler.concrete.depth import check_depth
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, Steps
 from ..compiler.errors import TuningError
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
-from ..compiler.lowering.depth import check_depth
 from ..compiler.notation.nodes import accesses
 from ..compiler.schedule.addresses import enclosing_loops, leaves
 from ..compiler.schedule.apply import apply_schedule

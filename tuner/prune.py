@@ -16,11 +16,11 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from ..compiler.concrete.concretize import Concretized
+from ..compiler.concrete.depth import check_depth
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import TuningError
 from ..compiler.frozen import frozen
-from ..compiler.lowering.depth import check_depth
 from ..compiler.notation.functions import has_functions
 from ..compiler.shown import is_word, shown
 from ..compiler.space.candidates import Candidate

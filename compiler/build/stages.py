@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..concrete.depth import depth_is_bounded
 from ..errors import ScheduleError
 from ..ir.intrinsics import OF_LANES
 from ..ir.nodes import Call, Function, Run
 from ..ir.printer import show_function
 from ..ir.rewrite import nodes_of
-from ..lowering.depth import depth_is_bounded
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import VectorUnit
 from ..targets.c import C

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..concrete.nodes import Program, assignments_in_loops
 from ..errors import ScheduleError
+from .nodes import Program, assignments_in_loops
 
 MOST_LOOPS = 60
 """Loops inside one another that are compiled: each takes some of the 1000 calls inside one another that Python allows."""
