@@ -5,8 +5,8 @@
 
 #define ST_BOTH __host__ __device__ __forceinline__
 #define ST_DEVICE __device__ __forceinline__
-/* A kernel: threads of a block, and, where it loads ahead, how many blocks a multiprocessor has room for at least. Without the latter
-   the compiler puts loads off, one behind the other, to have registers for as many threads as there can be. */
+/* A kernel: threads of a block, and, where it is said how many registers a thread has at most, how many blocks a multiprocessor has room
+   for at least: the compiler takes what these leave. Otherwise it takes few, and may put loads off, one behind the other. */
 #ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type (st_cuda_kernels.h) */
 #define ST_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__) void
 #define ST_KERNEL_OF_TYPES(threads) ST_DEVICE void

@@ -36,7 +36,6 @@ from ..ir.nodes import (
     Step,
     Store,
     Type,
-    Unroll,
     Value,
     Var,
 )
@@ -238,8 +237,9 @@ class _FilePrinter:
         types = (part.replace("ST_ARRAY(", "").replace(") ", " *").rpartition(" ") for part in parameters)
         kinds = (f"{kind} *" if name.startswith("*") else kind.removeprefix("const ") for kind, _, name in types)
         self.parts.append(f"ST_ENTRY({', '.join((name, *kinds))})")
-        loads_ahead = any(isinstance(loop.tag, Unroll) for loop in nodes_of(kernel.body, For))
-        bounds = f"ST_KERNEL({max(kernel.threads, 1)}{', 1' if loads_ahead else ''})"
+        threads = max(kernel.threads, 1)
+        at_least = f", {max(1, _REGISTERS // (kernel.registers * threads))}" if kernel.registers else ""
+        bounds = f"ST_KERNEL({threads}{at_least})"
         self.kernels += [f"{bounds} {name}({', '.join(parameters)}) {{", *printer.lines, "}", ""]
         return name, arguments
 
@@ -317,6 +317,9 @@ class _Host(StatementPrinter):
         self.line(f"if (!{room}) return st_device.status();")
         return room
 
+
+_REGISTERS = 1 << 16
+"""Of a multiprocessor, which its threads share."""
 
 _OF_TYPES = {"scan": "ST_SCAN", "sort": "ST_SORT", "sort_range": "ST_SORT", "carry": "ST_CARRY"}
 """What host code runs, and the macro that names the kernel for it."""

@@ -32,7 +32,8 @@ class LoopTag:
     Attributes:
         unit: cpu_thread, cpu_vector, gpu_block, gpu_warp, gpu_thread.
         race: no_races, ignore_races, atomics, temporary, parallel_reduction.
-        chunking: static, dynamic or guided, as in OpenMP; ``chunk`` its chunk in iterations. Or lanes; ``chunk`` how many a warp has.
+        chunking: static, dynamic or guided, as in OpenMP; ``chunk`` its chunk in iterations. Or lanes; ``chunk`` how many a warp has. Or
+            registers; ``chunk`` how many a thread has at most.
         unroll: unroll factor.
         merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
         prefetch: (operand, iterations ahead) pairs; see ``said_of`` for what names an operand.
@@ -59,6 +60,11 @@ class LoopTag:
         return self.chunk if self.chunking == "lanes" and self.chunk is not None else WARP_LANES[-1]
 
     @property
+    def registers(self) -> int | None:
+        """How many registers each thread has at most that iterations are dealt out to; None: as many as the compiler gives it."""
+        return self.chunk if self.chunking == "registers" else None
+
+    @property
     def is_on_gpu(self) -> bool:
         return self.unit is not None and self.unit.startswith("gpu_")
 
@@ -67,6 +73,9 @@ PLAIN = LoopTag()
 
 WARP_LANES = (2, 4, 8, 16, 32)
 """Lanes that a warp of a GPU may have: all, or a part that works on iterations of its own."""
+
+THREAD_REGISTERS = range(16, 256)
+"""Registers that a thread of a GPU may have at most."""
 
 
 @frozen

@@ -138,12 +138,15 @@ class _Reader(TagReader):
         blocks = self._value()
         self._expect("blocks")
         self._expect("of")
-        threads, lanes, gives = self._number(), 32, list[Var]()
+        threads, lanes, registers, gives = self._number(), 32, 0, list[Var]()
         if self._take("in"):
             self._expect("warps")
             self._expect("of")
             lanes = self._number()
         shared = self._number() if self._take("sharing") else 0
+        if self._take("with"):
+            registers = self._number()
+            self._expect("registers")
         if self._take("giving"):
             while not gives or self._take(","):
                 gives.append(self._variable(self._name()))
@@ -152,7 +155,7 @@ class _Reader(TagReader):
         while self.lines and self.lines[-1].depth > depth and self.lines[-1].text.startswith("scratch "):
             self._begin(self.lines.pop())
             scratch.append(self._scratch())
-        return Kernel(self.body(depth), blocks, threads, tuple(gives), tuple(scratch), lanes, shared)
+        return Kernel(self.body(depth), blocks, threads, tuple(gives), tuple(scratch), lanes, shared, registers)
 
     def _scratch(self) -> Scratch:
         self._expect("scratch")

@@ -117,10 +117,10 @@ def _lines(statement: Step, indent: str, declared: set[str]) -> Iterator[str]:
             yield from _lines(body, below, set())
         case For():
             yield from _loop(statement, indent)
-        case Kernel(body, blocks, threads, gives, scratch, lanes, shared):
+        case Kernel(body, blocks, threads, gives, scratch, lanes, shared, registers):
             given = "".join(f", {_name(variable.name)}" for variable in gives)
             warps = "" if lanes == 32 else f" in warps of {lanes}"
-            room = f" sharing {shared}" if shared else ""
+            room = (f" sharing {shared}" if shared else "") + (f" with {registers} registers" if registers else "")
             yield f"{indent}kernel of {show_expression(blocks)} blocks of {threads}{warps}{room}{given and ' giving ' + given[2:]}:"
             for made in scratch:
                 zeros = " of zeros" if made.zero else ""
@@ -158,8 +158,9 @@ def _tag(tag: Parallel | Vector | Simd | Unroll | Dealt | None) -> str:
             return f"simd({details}) " if details else "simd "
         case Unroll(factor):
             return f"unroll({factor}) "
-        case Dealt(unit, within, lanes, at_once):
+        case Dealt(unit, within, lanes, at_once, registers):
             more = (f", {lanes} lanes" if lanes != 32 else "") + (f", {at_once} at_once" if at_once != 1 else "")
+            more += f", {registers} registers" if registers else ""
             return f"dealt({unit} of {within}{more}) "
     return ""
 

@@ -33,7 +33,8 @@ def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list
     *before, last = _for_last(steps)
     if not isinstance(last, For):
         raise ScheduleError(f"parallelize({forall.index}, {unit}): its iterations depend on one another; split the loop first")
-    tag = Dealt(MEMBERS[unit], "grid" if outer is None else _group(outer), forall.tag.lanes, forall.tag.unroll or 1)
+    group = "grid" if outer is None else _group(outer)
+    tag = Dealt(MEMBERS[unit], group, forall.tag.lanes, forall.tag.unroll or 1, forall.tag.registers or 0)
     return [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
 
 

@@ -1,4 +1,4 @@
-"""How many threads the blocks of a kernel have."""
+"""How many threads the blocks of a kernel have, and how many registers each of these."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..ir.nodes import (
     Dealt,
     Declare,
     For,
+    Unroll,
     Value,
     Var,
 )
@@ -24,6 +25,9 @@ WARPS, THREADS, MOST_THREADS = 8, 256, 1024
 """Threads of a block, if the loops do not say how many."""
 ALONE_BYTES = 64 * 1024
 """A block that shares so many bytes has a multiprocessor next to alone, and so all the threads that there may be."""
+
+MOST_REGISTERS = 255
+"""That a thread can have."""
 
 
 def lanes_of(loop: For) -> int:
@@ -57,6 +61,18 @@ def threads_of(loop: For) -> int:
 
 def _bytes_of_block(made: Allocate) -> int:
     return int(made.length.value) * made.type.bytes if made.storage == "block" and isinstance(made.length, Const) else 0
+
+
+def registers_of(loop: For) -> int:
+    """Return how many registers a thread has at most; 0: as many as the compiler gives it.
+
+    The compiler takes few, so that many threads are there at once. Where several iterations load at once, so that loads do not wait for one
+    another, it would put them off, one behind the other, to save registers: there it may take all.
+    """
+    tags = [node.tag for node in nodes_of(loop, For)]
+    asked = [tag.registers for tag in tags if isinstance(tag, Dealt) and tag.registers]
+    ahead = any(isinstance(tag, Unroll) or (isinstance(tag, Dealt) and tag.at_once > 1) for tag in tags)
+    return min(asked, default=MOST_REGISTERS if ahead else 0)
 
 
 def _extent(loop: For, values: Mapping[str, Value]) -> int | None:

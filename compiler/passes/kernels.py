@@ -45,7 +45,7 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import as_steps, nodes_of, transform, walk, written_arrays
-from .block_sizes import lanes_of, threads_of
+from .block_sizes import lanes_of, registers_of, threads_of
 from .manager import Setting
 
 
@@ -200,15 +200,16 @@ class _Splitter:
             is_known = True
         scratch: list[Scratch] = []
         body = _hoisted(replace(loop, low=low, high=high), scratch)
-        threads, lanes = threads_of(loop), lanes_of(loop)
+        threads, lanes, registers = threads_of(loop), lanes_of(loop), registers_of(loop)
         assert isinstance(loop.tag, Dealt)
         if not is_known:
-            return [Kernel(Steps((body,)), Call("resident_blocks", (integer(threads),), I64), threads, (), tuple(scratch), lanes)]
+            blocks = Call("resident_blocks", (integer(threads),), I64)
+            return [Kernel(Steps((body,)), blocks, threads, (), tuple(scratch), lanes, registers=registers)]
         count: Value = Binary("-", high, low, I64) if low != Const(0, I64) else high
         a_block = {"block": 1, "warp": threads // lanes, "thread": threads}[loop.tag.unit]
         if a_block > 1:
             count = Binary("/", Binary("+", count, integer(a_block - 1), I64), integer(a_block), I64)
-        return [*before, Kernel(Steps((body,)), count, threads, (), tuple(scratch), lanes)]
+        return [*before, Kernel(Steps((body,)), count, threads, (), tuple(scratch), lanes, registers=registers)]
 
 
 def _flat(steps: Step) -> list[Step]:

@@ -20,6 +20,8 @@ RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_re
 CHUNKINGS: Final = ("static", "dynamic", "guided")
 LANES: Final = "lanes"
 """What stands before how many lanes a warp of a GPU has: 32, or a part of these where other warps have the rest."""
+REGISTERS: Final = "registers"
+"""What stands before how many registers a thread of a GPU has at most: the fewer, the more threads are there at once."""
 BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
 PROTOCOLS: Final = ("step", "locate", "append", "insert")
 ASSEMBLIES: Final = ("append", "insert", "workspace")
@@ -195,7 +197,7 @@ class Parallelize(Directive):
         Parameter("index", "index"),
         Parameter("unit", "choice", UNITS),
         Parameter("race", "choice", RACES),
-        Parameter("chunking", "choice", (*CHUNKINGS, LANES), default=None),
+        Parameter("chunking", "choice", (*CHUNKINGS, LANES, REGISTERS), default=None),
         Parameter("chunk", "integer", default=None),
     )
     index: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.bounds import bound_holds
-from ..concrete.nodes import PLAIN, WARP_LANES, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
+from ..concrete.nodes import PLAIN, THREAD_REGISTERS, WARP_LANES, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
 from ..concrete.provenance import Provenance
 from ..concrete.relations import BoundRelation, PosRelation, Relation, SplitRelation
 from ..notation.printer import show
@@ -156,6 +156,12 @@ def parallelize(program: Program, directive: d.Parallelize, context: Context) ->
             refuse(Rule.UNIT_NESTING, f"lanes are those of a gpu_warp; {directive.unit} has none")
         if directive.chunk not in WARP_LANES:
             refuse(Rule.UNIT_NESTING, f"a gpu_warp has {', '.join(map(str, WARP_LANES))} lanes; say how many behind it")
+    elif directive.chunking == d.REGISTERS:
+        least, most = THREAD_REGISTERS[0], THREAD_REGISTERS[-1]
+        if directive.unit != "gpu_thread":
+            refuse(Rule.UNIT_NESTING, f"registers are those of a gpu_thread; {directive.unit} has none")
+        if directive.chunk not in THREAD_REGISTERS:
+            refuse(Rule.UNIT_NESTING, f"a gpu_thread has {least} to {most} registers; say how many behind it")
     elif directive.chunking is not None and directive.unit != "cpu_thread":
         refuse(Rule.UNIT_NESTING, f"{directive.chunking} deals out iterations to CPU threads; {directive.unit} takes none")
     if isinstance(loop, Forall) and loop.tag.unit is not None:

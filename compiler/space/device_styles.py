@@ -30,6 +30,7 @@ TOGETHER = Hole("loads_ahead", (4, 2, 8, 1))  # entries of these whose loads do 
 LANES = Hole("lanes", (32, 16, 8, 4, 2))  # that work on a row together
 AHEAD = Hole("ahead", (1, 4, 2))  # entries that a thread loads before it adds the first
 RACE = Hole("race", ("atomics", "temporary"))
+REGISTERS = Hole("registers", ((None, None), *((d.REGISTERS, count) for count in (48, 32, 64, 128))))  # that a thread has at most
 
 
 def device_styles(structure: Structure, situation: Situation) -> Iterator[Decoration]:
@@ -53,7 +54,7 @@ def _rows(program: Program) -> Iterator[Decoration]:
     outer, *inside = loops
     yield Decoration((_outermost(program, graph, outer, outer, "gpu_thread"),), "rows to threads")
     for loop in inside:
-        threads = d.Parallelize(loop, "gpu_thread", _kept_apart(program, graph, loop, "parallel_reduction"))
+        threads = _threads(loop, _kept_apart(program, graph, loop, "parallel_reduction"))
         ahead = () if covers(_written(program), loop, graph) else (opened(d.Unroll(loop, 1), factor=AHEAD),)
         yield Decoration((_outermost(program, graph, outer, outer, "gpu_warp"), threads, *ahead), f"rows to warps, {loop} to threads")
         block, warp = tuple(fresh(program, ("b", "w")))
@@ -78,7 +79,7 @@ def _rows_of_workspaces(program: Program) -> Iterator[Decoration]:
     if len(filling) < 2 or not isinstance(leaf, Assign) or not covers(leaf.target.indices, filling[-1], graph):
         return
     around, along = filling[-2:]
-    threads = d.Parallelize(along, "gpu_thread", "no_races", path=(0,))
+    threads = _threads(along, "no_races", (0,))
     for unit in ("warp", "block"):
         rows = _outermost(program, graph, loops[0], loops[0], f"gpu_{unit}", keys=True)
         yield Decoration((rows, threads), f"rows to {unit}s, {along} of {leaf.target.tensor} to threads")
@@ -115,26 +116,25 @@ def _shares(
     blocks = d.Parallelize(block, "gpu_block", "no_races")
     cut = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, thread, entry, 8), factor=THREAD)
     if apart:
-        yield (*cut, blocks, d.Parallelize(thread, "gpu_thread", "no_races")), ""
+        yield (*cut, blocks, _threads(thread, "no_races")), ""
     else:
-        yield (*cut, blocks, d.Parallelize(thread, "gpu_thread", "atomics")), ", atomics"
-        carried = (d.Parallelize(loop, unit, "temporary") for loop, unit in ((block, "gpu_block"), (thread, "gpu_thread")))
-        yield (*cut, *carried), ", carried in order"
+        yield (*cut, blocks, _threads(thread, "atomics")), ", atomics"
+        yield (*cut, d.Parallelize(block, "gpu_block", "temporary"), _threads(thread, "temporary")), ", carried in order"
     warps = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, warp, entry, 128), factor=SHARE)
     ahead = opened(d.Unroll(entry, 4), factor=TOGETHER)
     for loop in inside:
         if covers(_written(program), loop, graph):
-            threads = d.Parallelize(warp, "gpu_warp", "no_races"), d.Parallelize(loop, "gpu_thread", "no_races" if apart else "atomics")
+            threads = d.Parallelize(warp, "gpu_warp", "no_races"), _threads(loop, "no_races" if apart else "atomics")
             yield (*warps, d.Reorder((block, warp, loop, entry)), blocks, *threads, ahead), f" to warps, {loop} to threads, several ahead"
             few = opened(d.Split(position, block, entry, 32), factor=FEW), d.Reorder((block, loop, entry))
             if apart:
-                yield (*few, blocks, d.Parallelize(loop, "gpu_thread", "no_races")), f", {loop} to threads"
+                yield (*few, blocks, _threads(loop, "no_races")), f", {loop} to threads"
             else:
-                yield (*few, blocks, d.Parallelize(loop, "gpu_thread", "atomics")), f", {loop} to threads, atomics"
-                carried = d.Parallelize(block, "gpu_block", "temporary"), d.Parallelize(loop, "gpu_thread", "no_races")
+                yield (*few, blocks, _threads(loop, "atomics")), f", {loop} to threads, atomics"
+                carried = d.Parallelize(block, "gpu_block", "temporary"), _threads(loop, "no_races")
                 yield (*few, *carried), f", {loop} to threads, carried in order"
         elif apart:
-            sums = d.Parallelize(loop, "gpu_thread", "parallel_reduction")
+            sums = _threads(loop, "parallel_reduction")
             each = opened(d.Split(position, block, warp, 8), factor=WARPS), blocks, d.Parallelize(warp, "gpu_warp", "no_races")
             yield (*each, sums), f" to warps, {loop} to threads"
             lanes = opened(d.Parallelize(warp, "gpu_warp", "no_races", d.LANES, 32), chunk=LANES)
@@ -159,7 +159,7 @@ def _products_first(program: Program, position: str, names: tuple[str, ...]) -> 
     )  # fmt: skip
     for race, what in (("atomics", ", atomics"), ("temporary", ", carried in order")):
         blocks = d.Parallelize(block, "gpu_block", "no_races" if race == "atomics" else race)
-        yield (*steps, blocks, d.Parallelize(thread, "gpu_thread", race)), what
+        yield (*steps, blocks, _threads(thread, race)), what
 
 
 def _written(program: Program) -> tuple[str, ...]:
@@ -168,6 +168,11 @@ def _written(program: Program) -> tuple[str, ...]:
 
 def _kept_apart(program: Program, graph: Provenance, loop: str, else_by: str) -> str:
     return "no_races" if covers(_written(program), loop, graph) else else_by
+
+
+def _threads(loop: str, race: str, path: tuple[int, ...] | None = None) -> Part:
+    """Return a loop given to threads, which may have fewer registers than the compiler would give them, or more."""
+    return opened(d.Parallelize(loop, "gpu_thread", race, path=path), chunking__chunk=REGISTERS)
 
 
 def _outermost(program: Program, graph: Provenance, loop: str, original: str, unit: str, *, keys: bool = False) -> Part:
@@ -179,4 +184,6 @@ def _outermost(program: Program, graph: Provenance, loop: str, original: str, un
     if unit == "gpu_warp" and not keys:
         return opened(d.Parallelize(loop, unit, "no_races", d.LANES, 32), chunk=LANES, **holes)
     given = d.Parallelize(loop, unit, "no_races")
+    if unit == "gpu_thread":
+        return opened(given, chunking__chunk=REGISTERS, **holes)
     return opened(given, **holes) if holes else given

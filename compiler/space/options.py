@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import permutations
 
-from ..concrete.nodes import WARP_LANES
+from ..concrete.nodes import THREAD_REGISTERS, WARP_LANES
 from ..format import Format
 from ..frozen import frozen
 from ..levels import LevelKind, level_kinds
@@ -62,6 +62,7 @@ class Options:
         races: how writes are kept apart.
         chunkings: whether and how iterations are dealt out in chunks, and of which sizes ``chunks``.
         lanes: how many lanes a warp may be said to have.
+        registers: how many registers a thread of a GPU may be said to have at most.
         bounds: what may be said of a loop's range, with an amount of ``sizes``.
         unrolls, distances: factors; iterations ahead for which an operand is prefetched.
         builds: (compiler, flags).
@@ -86,6 +87,7 @@ class Options:
     chunkings: tuple[str, ...] = ()
     chunks: Sequence[int] = ()
     lanes: tuple[int, ...] = ()
+    registers: Sequence[int] = ()
     bounds: tuple[str, ...] = ()
     unrolls: Sequence[int] = ()
     distances: Sequence[int] = ()
@@ -147,9 +149,13 @@ class Options:
 
     @cached_property
     def _dealt(self) -> dict[str, Choice]:
-        """How a unit deals iterations out, or None: threads by (chunking, chunk), warps to ("lanes", how many each has)."""
+        """How a unit deals iterations out, or None: threads by (chunking, chunk), warps to ("lanes", how many each has), threads of a GPU
+        to ("registers", how many each has at most)."""
         chunks = All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(())
-        return {"cpu_thread": perhaps(chunks), "gpu_warp": perhaps(OneOf(tuple((d.LANES, count) for count in self.lanes)))}
+        lanes, registers = (
+            OneOf(tuple((word, count) for count in counts)) for word, counts in ((d.LANES, self.lanes), (d.REGISTERS, self.registers))
+        )
+        return {"cpu_thread": perhaps(chunks), "gpu_warp": perhaps(lanes), "gpu_thread": perhaps(registers)}
 
     def treatments(self, run: Run) -> Choice:
         """Return the ways in which indices become the loops of a run."""
@@ -202,8 +208,8 @@ def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None],
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
         units=d.UNITS_OF[target], calls=d.CALLS if target == "cpu" else (), chunkings=d.CHUNKINGS, chunks=numbers,
-        lanes=WARP_LANES if target == "cuda" else (), bounds=d.BOUNDS, unrolls=range(1, MOST_UNROLLED + 1), distances=numbers,
-        builds=builds,
+        lanes=WARP_LANES if target == "cuda" else (), registers=THREAD_REGISTERS if target == "cuda" else (), bounds=d.BOUNDS,
+        unrolls=range(1, MOST_UNROLLED + 1), distances=numbers, builds=builds,
     )  # fmt: skip
 
 
@@ -219,7 +225,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "formats": ("formats", "conversions", "kinds", "results"),
     "merges": ("merges",),
     "parallel units": ("units", "calls", "races", "outermost"),
-    "numbers": ("sizes", "bounds", "chunkings", "chunks", "lanes", "unrolls", "distances", "builds"),
+    "numbers": ("sizes", "bounds", "chunkings", "chunks", "lanes", "registers", "unrolls", "distances", "builds"),
 }
 """The stages behind the structural ones, each with the options that it opens."""
 

@@ -49,6 +49,8 @@ NEVER = "on a GPU"
 UNITS = ("gpu_block", "gpu_warp", "gpu_thread")
 LANES = (2, 4, 8, 16, 32)
 """What a warp may have: parts of 32."""
+REGISTERS = (16, 40, 255)
+"""What a thread may have."""
 
 
 class GpuDrawer(Drawer):
@@ -65,6 +67,8 @@ class GpuDrawer(Drawer):
         inside = [inner.index for node in tagged for inner in walk(node.body) if isinstance(inner, Forall)]
         loop = self.rng.choice(inside) if inside else self.rng.choice([chain[0] for chain in chains(program)])
         parts = f", lanes, {self.rng.choice(LANES)}" if unit == "gpu_warp" and self.rng.random() < 0.5 else ""
+        if unit == "gpu_thread" and self.rng.random() < 0.2:
+            parts = f", registers, {self.rng.choice(REGISTERS)}"
         return f"parallelize({loop}, {unit}, {self._race(program, loop)}{parts})"
 
     def _vector(self, program: Program) -> str:

@@ -62,9 +62,10 @@ class GpuCase:
         rows = products(data) if self.square else lengths(data, dict(self.formats)["A"] == "csc")
         return int(rows.max(initial=0)) <= most
 
-    def schedules(self) -> Iterator[tuple[str, str]]:
-        """Yield the schedules of the library that fit, then the mappings."""
+    def schedules(self) -> Iterator[tuple[str, str | None]]:
+        """Yield the default, the schedules of the library that fit, then the mappings."""
         formats = dict(self.formats)
+        yield DEFAULT, None
         for named, schedule in schedules_for(parse(self.expression), "cuda"):
             if set(named.extents) <= set(self.columns) and all(formats.get(name) == form for name, form in dict(named.formats).items()):
                 yield named.name, str(schedule)
@@ -97,6 +98,10 @@ def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, st
     )
 
 
+DEFAULT = "default"
+"""What the compiler does without a schedule."""
+CPU = "32 rows to a thread"
+"""What a schedule for processors is on a GPU (section 7.3)."""
 PLAIN = "position split, neither temporary nor unrolling"
 UNROLLED = "position split, unrolled loads"
 """Figure 2e is the second; the first lacks what makes it 1.36 times as fast in section 7.3."""
@@ -107,6 +112,7 @@ _SPMV = (
     (PLAIN, "collapse(i, j, f); pos(f, p, A(i,j)); split(p, block, pl, 8192); split(pl, warp, p2, 512); split(p2, thread, nz, 16);"
      " parallelize(block, gpu_block, no_races); parallelize(warp, gpu_warp, no_races); parallelize(thread, gpu_thread, atomics)"),
     ("row to a thread", "parallelize(i, gpu_thread, no_races)"),
+    (CPU, "split(i, i0, i1, 32); parallelize(i0, gpu_thread, no_races)"),
     ("row to a warp", _ROWS),
     *((f"row to {lanes} lanes", _ROWS.replace("no_races", f"no_races, lanes, {lanes}")) for lanes in (2, 4, 8, 16)),
     *((f"row to {lanes} lanes, {ahead} at a time", f"{_ROWS.replace('no_races', f'no_races, lanes, {lanes}')}; unroll(j, {ahead})")
@@ -151,6 +157,7 @@ def _shares_of_warps(block: int, warp: int, ahead: int, columns: int) -> tuple[s
 _SPMM = (
     ("two columns of a row to a thread, wide loads", f"{_PAIRS} parallelize(f, gpu_thread, no_races)"),
     ("two columns of a row to a thread, wide loads, 8 at a time", f"{_PAIRS} unroll([0], j, 8); parallelize(f, gpu_thread, no_races)"),
+    ("two columns of a row to a thread, wide loads, 40 registers", f"{_PAIRS} parallelize(f, gpu_thread, no_races, registers, 40)"),
     ("row to a warp, wide loads", f"{_FOURS} {_A_WARP_EACH}"),
     ("32 nonzeros to a block, carried in order", "collapse(i, j, f); pos(f, p, A); split(p, b, n, 32); reorder(b, k, n);"
      " parallelize(b, gpu_block, temporary); parallelize(k, gpu_thread, no_races)"),
@@ -165,6 +172,8 @@ _SPMM_32 = (
        " parallelize(k, gpu_thread, no_races)") for ahead in (4, 8)),
     ("four columns of a row to a thread, wide loads, 2 at a time", f"{_FOURS} collapse(i, t, f); unroll([0], j, 2);"
      " parallelize(f, gpu_thread, no_races)"),
+    ("four columns of a row to a thread, wide loads, 40 registers", f"{_FOURS} collapse(i, t, f); parallelize(f, gpu_thread, no_races,"
+     " registers, 40)"),
     *(_shares_of_warps(block, warp, ahead, 1)
       for block, warp, ahead in ((256, 32, 4), (512, 64, 4), (16, 16, 4), (32, 32, 4), (64, 64, 4), (128, 128, 4))),
     *(_shares_of_warps(block, warp, ahead, 2) for block, warp, ahead in ((1024, 64, 4), (2048, 128, 4))),
@@ -207,16 +216,18 @@ _SDDMM = (
     *((f"{warp} nonzeros to 8 lanes, wide loads, {ahead} at a time",
        f"collapse(i, j, f); pos(f, p, B); split(p, w, n, {warp}); split(k, t, k1, 4); unroll(n, {ahead}); parallelize(w, {_EIGHT});"
        f" {_DOTS_OF_EIGHT}") for warp, ahead in ((8, 2), (16, 2), (32, 4))),
+    ("16 nonzeros to 8 lanes, wide loads, 2 at a time, 48 registers", "collapse(i, j, f); pos(f, p, B); split(p, w, n, 16);"
+     f" split(k, t, k1, 4); unroll(n, 2); parallelize(w, {_EIGHT}); parallelize(t, gpu_thread, parallel_reduction, registers, 48)"),
     ("256 nonzeros to a block, one to 8 lanes, wide loads", "collapse(i, j, f); pos(f, p, B); split(p, b, w, 256); split(k, t, k1, 4);"
      f" parallelize(b, gpu_block, no_races); parallelize(w, {_EIGHT}); {_DOTS_OF_EIGHT}"),
 )  # fmt: skip
 _SPGEMM = (
-    ("row to a thread", ""),
     ("row to a block, its threads along a row of B", "assemble(C, insert); parallelize(i, gpu_block, no_races);"
      " parallelize([0], j, gpu_thread, no_races)"),
 )  # fmt: skip
 
-SPMV = GpuCase("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV, serial=(("row to a thread", 200_000),))
+SPMV = GpuCase("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV,
+               serial=((DEFAULT, 200_000), ("row to a thread", 200_000), (CPU, 10_000)))  # fmt: skip
 FAR = ("warp per row", UNROLLED, "merge path", "2048 nonzeros to a block, 8 to a thread")
 """Mappings of SpMV that are run on more than 2^31 entries."""
 
@@ -226,9 +237,9 @@ KERNELS = (
     GpuCase("SpMM 128", "Y(i,k) = A(i,j) * X(j,k)", (("A", "csr"),), _SPMM_128, columns=(("k", 128),)),
     GpuCase("SDDMM 32", "Z(i,j) = B(i,j) * C(i,k) * D(j,k)", (("B", "csr"), ("Z", "csr")), _SDDMM, columns=(("k", 32),)),
     GpuCase("SpMSpV", "y(i) = A(i,j) * x(j)", (("A", "csc"), ("x", "compressed")), _SPMSPV,
-            serial=(("column to a thread", 50_000),)),
+            serial=((DEFAULT, 50_000), ("column to a thread", 50_000))),
     GpuCase("SpGEMM", "C(i,j) = A(i,k) * B(k,j)", (("A", "csr"), ("B", "csr"), ("C", "csr")), _SPGEMM, square=True,
-            most=500_000_000, serial=(("row to a thread", 4096),)),
+            most=500_000_000, serial=((DEFAULT, 4096),)),
     GpuCase("TTV", "T(i,j) = B(i,j,k) * c(k)", (("B", "csf"), ("T", "dcsr")), TTV, order=3),
     GpuCase("TTM 16", "T(i,j,l) = B(i,j,k) * C(k,l)", (("B", "csf"), ("T", "compressed, compressed, dense")), TTM, 3, (("l", 16),)),
     GpuCase("TTMc 16", "R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", (("B", "csf"),), TTMC, 3, (("l", 16), ("m", 16)), most=2_000_000),

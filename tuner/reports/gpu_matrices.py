@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -58,13 +58,20 @@ def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) ->
     return _by_rows(values, crd, pos, (rows, columns))
 
 
+def banded(rows: int, offsets: Sequence[int]) -> scipy.sparse.csr_array:
+    """Return a matrix whose row r has entries in the columns r + each offset, which are in order and begin at 0."""
+    own = np.asarray(offsets, np.int32)
+    crd = np.add.outer(np.arange(rows, dtype=np.int32), own).ravel()
+    return _by_rows(np.random.default_rng(0).random(len(crd)), crd, np.arange(rows + 1) * len(own), (rows, rows + int(own[-1])))
+
+
 def fibred(slices: int, fibres: int, length: int, extents: tuple[int, int], seed: int = 0) -> Tensor:
     """Return a tensor whose slices have as many fibres each, and these as many entries, in random places.
 
     Args:
         extents: of the second and the third mode, at least ``fibres`` and ``length``.
     """
-    rng, count = np.random.default_rng(seed), slices * fibres
+    rng = np.random.default_rng(seed)
 
     def drawn(rows: int, each: int, extent: int) -> NDArray[np.int32]:
         """Return coordinates in order: one in each of as many stretches of the mode."""
@@ -72,15 +79,42 @@ def fibred(slices: int, fibres: int, length: int, extents: tuple[int, int], seed
         places = rng.integers(0, width, (rows, each), dtype=np.int32)
         return (places + np.arange(each, dtype=np.int32) * width).ravel()
 
+    coordinates = drawn(slices, fibres, extents[0]), drawn(slices * fibres, length, extents[1])
+    return _even((slices, *extents), (slices, fibres, length), coordinates, rng)
+
+
+_NEAR = 64
+"""How far entries of a tensor in order are from their places."""
+
+
+def in_order(slices: int, fibres: int, length: int, seed: int = 0) -> Tensor:
+    """Return a tensor whose slices and fibres have entries one behind the other: what they are multiplied by is read once, in order."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(rows: int, each: int) -> NDArray[np.int32]:
+        first = np.arange(rows, dtype=np.int32) * each + rng.integers(0, _NEAR, rows, dtype=np.int32)
+        return np.add.outer(first, np.arange(each, dtype=np.int32)).ravel()
+
+    count = slices * fibres
+    shape = slices, count + _NEAR, count * length + _NEAR
+    return _even(shape, (slices, fibres, length), (drawn(slices, fibres), drawn(count, length)), rng)
+
+
+def _even(
+    shape: tuple[int, int, int], counts: tuple[int, int, int], drawn: Sequence[NDArray[np.int32]], rng: np.random.Generator
+) -> Tensor:
+    """Return a tensor with as many slices, fibres of each, and entries of each of these, at coordinates of the second and third mode."""
+    slices, fibres, length = counts
+
     def even(rows: int, each: int) -> NDArray[np.int32]:
         return np.arange(rows + 1, dtype=np.int32) * each
 
     levels = (
         LevelArrays(pos=even(1, slices), crd=np.arange(slices, dtype=np.int32)),
-        LevelArrays(pos=even(slices, fibres), crd=drawn(slices, fibres, extents[0])),
-        LevelArrays(pos=even(count, length), crd=drawn(count, length, extents[1])),
+        LevelArrays(pos=even(slices, fibres), crd=drawn[0]),
+        LevelArrays(pos=even(slices * fibres, length), crd=drawn[1]),
     )
-    return Tensor((slices, *extents), parse_format("csf", 3), levels, rng.random(count * length))
+    return Tensor(shape, parse_format("csf", 3), levels, rng.random(slices * fibres * length))
 
 
 def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:

@@ -17,11 +17,12 @@ from ...compiler.evaluate import compile_kernel
 from ...compiler.frozen import frozen
 from ...compiler.native.devices import gpu_state
 from ...compiler.storage.construct import borrowed
+from ...compiler.storage.tensor import Tensor
 from ...datasets import load
 from ..measure.eviction import FLUSHED
-from .gpu_cases import FAR, KERNELS, LISTED, PLAIN, SPMV, UNROLLED, Listed, kernels_for, listed
+from .gpu_cases import CPU, DEFAULT, FAR, KERNELS, LISTED, PLAIN, SPMV, UNROLLED, Listed, kernels_for, listed
 from .gpu_cusparse import cusparse
-from .gpu_matrices import edges, far, fibred, skewed
+from .gpu_matrices import banded, edges, far, fibred, in_order, skewed
 from .gpu_race import Device, race
 from .gpu_rivals import installed
 from .gpu_rows import Rows
@@ -30,8 +31,13 @@ COPIED = 4 << 30
 SKEWS = (0.0, 1.0, 0.5, 0.25, 0.75)
 SKEWED = (UNROLLED, "warp per row", "merge path", "row to a thread", "2048 nonzeros to a block, 8 to a thread")
 """The mappings that Figure 33 is about, and two that they are compared with."""
-RANDOM = (UNROLLED, PLAIN, "warp per row", "row to a thread")
+RANDOM = (UNROLLED, PLAIN, "warp per row", "row to a thread", CPU, DEFAULT)
 """The mappings that section 7.3 compares on four million entries at random."""
+STREAMED = (
+    DEFAULT, UNROLLED, "merge path", "row to a thread", "row to 2 lanes", "row to 2 lanes, 4 at a time", "row to 4 lanes",
+    "row to 4 lanes, 4 at a time", "row to 8 lanes, 2 at a time", "1024 nonzeros to a block, 8 to a thread, products first",
+)  # fmt: skip
+"""The mappings that are run on what streams through a device."""
 WIDEST = 2 * 10**8
 """Elements of a dense result beyond which matrices with empty rows have fewer rows."""
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -96,10 +102,16 @@ def part_kernels(device: Device, rows: Rows, asked: Asked) -> None:
 
 def part_tensors(device: Device, rows: Rows, asked: Asked) -> None:
     """Kernels of tensors where what they have to read and write takes ten times as long as their launch, and more."""
-    for length in (16, 128):
-        fibres = asked.scaled(20_000_000 // length, 8)
-        data = fibred(max(1, fibres // 8), 8, length, (2000, 50_000))
-        name = f"{data.nnz:.0e} entries, fibres of {length}"
+    slices, each = asked.scaled(2_000_000, 8), (asked.scaled(20_000_000 // length, 8) for length in (16, 128))
+    made: dict[str, Callable[[], Tensor]] = {
+        f"{slices:.0e} slices of 2 entries in order": lambda: in_order(slices, 1, 2),
+        **{
+            f"{fibres:.0e} fibres of {length}": lambda fibres=fibres, length=length: fibred(max(1, fibres // 8), 8, length, (2000, 50_000))
+            for fibres, length in zip(each, (16, 128), strict=True)
+        },
+    }
+    for name in rows.unseen_first(made):
+        data = made[name]()
         for kernel in kernels_for(data):
             race(kernel, name, data, device, rows, runs=asked.runs, flushed=FLUSHED if device.is_gpu else 0)
 
@@ -131,6 +143,17 @@ def part_skew(device: Device, rows: Rows, asked: Asked) -> None:
     for name in rows.unseen_first(made):
         make, only = made[name]
         race(SPMV, name, borrowed(make()), device, rows, runs=asked.runs, only=only)
+
+
+def part_streams(device: Device, rows: Rows, asked: Asked) -> None:
+    """SpMV where all that is read comes from memory, once: x stays in the caches from row to row."""
+    side = int(asked.scaled(25_000_000, 9) ** 0.5)
+    shapes: dict[str, tuple[int, Sequence[int]]] = {
+        "rows of 17 in a band": (asked.scaled(8_000_000, 20), range(17)),
+        "rows of 5 of a plane": (side * side, (0, side - 1, side, side + 1, 2 * side)),
+    }
+    for what, (count, offsets) in shapes.items():
+        race(SPMV, f"{count:.1e} {what}", borrowed(banded(count, offsets)), device, rows, runs=asked.runs, only=STREAMED)
 
 
 def part_far(device: Device, rows: Rows, asked: Asked) -> None:
@@ -175,12 +198,12 @@ def note_state(rows: Rows, when: str) -> None:
 
 Part = Callable[[Device, Rows, Asked], None]
 PARTS: Mapping[str, Part] = {
-    "machine": part_machine, "skew": part_skew, "far": part_far, "tensors": part_tensors, "kernels": part_kernels, "edges": part_edges,
-    "right": part_right, "sanitizer": part_sanitizer,
+    "machine": part_machine, "streams": part_streams, "skew": part_skew, "far": part_far, "tensors": part_tensors, "kernels": part_kernels,
+    "edges": part_edges, "right": part_right, "sanitizer": part_sanitizer,
 }  # fmt: skip
 """The parts by name, the most telling first; of what a device has rows for already, the rest comes before all that is through."""
 
 MINUTES = {
-    "machine": 0.5, "skew": 4.0, "far": 1.5, "tensors": 2.0, "kernels": 4.0, "edges": 1.5, "right": 2.0, "sanitizer": 2.0,
+    "machine": 0.5, "streams": 1.0, "skew": 4.0, "far": 1.5, "tensors": 2.0, "kernels": 4.0, "edges": 1.5, "right": 2.0, "sanitizer": 2.0,
 }  # fmt: skip
 """Minutes after which a part makes room for the others in the first round."""

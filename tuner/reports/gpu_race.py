@@ -55,7 +55,7 @@ class Device:
 
 
 @cache
-def _compiled(kernel: GpuCase, schedule: str, target: str) -> Kernel:
+def _compiled(kernel: GpuCase, schedule: str | None, target: str) -> Kernel:
     """Return a kernel, which all inputs share."""
     return compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target=target)
 
@@ -83,12 +83,12 @@ def race(
         """Return the bytes that every kernel has to read or write: of the operands and the result."""
         return sum(map(_bytes, operands.values())) + _bytes(wanted())
 
-    def ours(schedule: str) -> Callable[[], Measured]:
+    def ours(schedule: str | None) -> Callable[[], Measured]:
         def measured() -> Measured:
             bound = _compiled(kernel, schedule, device.target).bind(**operands)
             right, launch = same(bound(), wanted()), bound.launch
             assert isinstance(launch, CudaLaunch)
-            return launch.seconds(runs, flushed), moved(), right
+            return _several(launch.seconds, runs, flushed), moved(), right
 
         return measured
 
@@ -96,7 +96,7 @@ def race(
         def measured() -> Measured:
             started = run.start()
             right = same(started.result(), wanted())
-            return started.seconds(runs, flushed), moved(), right
+            return _several(started.seconds, runs, flushed), moved(), right
 
         return measured
 
@@ -111,6 +111,16 @@ def race(
         rows.add(name, int(data.nnz), kernel.name, "cuSPARSE", run.what, theirs(run))
     for library, run in runs_of_libraries(kernel.name, operands) if device.is_gpu else ():
         rows.add(name, int(data.nnz), kernel.name, library, run.what, theirs(run))
+
+
+SLOW, FEW = 0.05, 3
+"""Seconds from which on a kernel is run a few times only."""
+
+
+def _several(seconds: Callable[[int, int], list[float]], runs: int, flushed: int) -> list[float]:
+    """Return the seconds of so many runs; of a few where each is long."""
+    first = seconds(1, flushed)
+    return seconds(FEW if first[0] > SLOW else runs, flushed)
 
 
 def _bytes(data: Any) -> int:

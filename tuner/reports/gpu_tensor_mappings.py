@@ -9,6 +9,8 @@ _PAIR = "split({0}, t, {0}1, 2);"
 """Two columns to a thread, which loads them at once."""
 
 TTV = (
+    *((f"fibre to a thread, {registers} registers", f"{_FIBRES} parallelize(p, gpu_thread, no_races, registers, {registers})")
+      for registers in (48, 64)),
     ("8 fibres to a block, one to a warp", f"{_FIBRES} split(p, b, w, 8); parallelize(b, gpu_block, no_races);"
      " parallelize(w, gpu_warp, no_races); parallelize(k, gpu_thread, parallel_reduction)"),
     ("512 nonzeros to a block, 4 to a thread", f"{_NONZEROS} split(p, b, q, 512); split(q, t, n, 4); parallelize(b, gpu_block, no_races);"
@@ -20,6 +22,8 @@ TTM = (
      " parallelize(l, gpu_thread, no_races)"),
     ("fibre to a quarter of a warp, wide loads", f"{_FIBRES} {_PAIR.format('l')} reorder(p, t, k, l1);"
      f" precompute(B(i,j,k) * C(k,l), l1, l1, w); {_LANES.format('p', 8)}; parallelize(t, gpu_thread, no_races)"),
+    ("fibre to a quarter of a warp, wide loads, 32 registers", f"{_FIBRES} {_PAIR.format('l')} reorder(p, t, k, l1);"
+     f" precompute(B(i,j,k) * C(k,l), l1, l1, w); {_LANES.format('p', 8)}; parallelize(t, gpu_thread, no_races, registers, 32)"),
     ("32 nonzeros to half a warp", f"{_NONZEROS} split(p, b, n, 32); reorder(b, l, n); {_LANES.format('b', 16)};"
      " parallelize(l, gpu_thread, atomics)"),
 )  # fmt: skip
@@ -32,6 +36,11 @@ MTTKRP = (
        " reorder(b, w, r, n); parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races); parallelize(r, gpu_thread, atomics)")
       for block, warp in ((128, 16), (512, 64))),
     ("slice to a warp, sums in registers", f"reorder(i, r, j, k); {_ROW.format('r')}"),
+    ("slice to a warp, sums in registers, 40 registers", "reorder(i, r, j, k); parallelize(i, gpu_warp, no_races);"
+     " parallelize(r, gpu_thread, no_races, registers, 40)"),
+    ("slice to half a warp, wide loads, 40 registers", f"{_PAIR.format('r')} reorder(i, t, j, k, r1);"
+     f" precompute(B(i,j,k) * C(j,r) * D(k,r), r1, r1, w); {_LANES.format('i', 16)};"
+     " parallelize(t, gpu_thread, no_races, registers, 40)"),
     ("slice to half a warp, wide loads", f"{_PAIR.format('r')} reorder(i, t, j, k, r1); precompute(B(i,j,k) * C(j,r) * D(k,r), r1, r1, w);"
      f" {_LANES.format('i', 16)}; parallelize(t, gpu_thread, no_races)"),
     *((f"{fibres} fibres to a warp, their sums in registers", "reorder(i, j, r, k); precompute(B(i,j,k) * D(k,r), [], [], w);"

@@ -48,6 +48,7 @@ class Kernel(Step):
         threads: of a block; a multiple of 32, or 1 where nothing is dealt out.
         lanes: of a warp.
         shared: bytes for the arrays of its blocks and warps that it is launched with; 0: these are its own, as every GPU has as many.
+        registers: of a thread at most; 0: as many as the compiler gives it.
     """
 
     body: Step
@@ -57,6 +58,7 @@ class Kernel(Step):
     scratch: tuple[Scratch, ...] = ()
     lanes: int = 32
     shared: int = 0
+    registers: int = 0
 
     def shared_bytes_of(self, made: Allocate) -> int:
         """Return the bytes of shared memory that an array takes of a block, up to where the next one may begin."""

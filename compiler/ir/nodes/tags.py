@@ -69,9 +69,11 @@ class Dealt:
     Attributes:
         lanes: of each warp that iterations are dealt out to; with fewer than 32, the other lanes of the processor's warp are others'.
         at_once: of its iterations whose elements a thread loads before it computes with the first of them.
+        registers: that each thread has at most; 0: as many as the compiler gives it.
     """
 
     unit: Member
     within: Group = "grid"
     lanes: int = 32
     at_once: int = 1
+    registers: int = 0

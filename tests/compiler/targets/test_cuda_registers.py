@@ -1,80 +1,89 @@
-"""What threads of a GPU hold in registers: short arrays used at constant places, and the sums that they carry."""
+"""How many registers threads of a GPU have at most: what a schedule says, what the compiler is told, and what it may not say."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse
 import sparsetune as st
 from differential import gpu
-from sparsetune.compiler.errors import BuildError
-from sparsetune.compiler.native.devices import find_nvcc
-from sparsetune.compiler.native.library import CSRC
-from sparsetune.compiler.space.library import LIBRARY
+from sparsetune.compiler.concrete.check import formats_of
+from sparsetune.compiler.ir.parser import parse_function
+from sparsetune.compiler.ir.printer import show_function
+from sparsetune.compiler.notation.parser import parse
+from sparsetune.compiler.space.candidates import candidates
 
-pytestmark = pytest.mark.cc
 SPMV = "y(i) = A(i,j) * x(j)"
-UNROLLED, PATH = (
-    next(named.text for named in LIBRARY if (named.name, named.target) == (name, "cuda"))
-    for name in ("position split, unrolled loads", "merge path")
+ROWS = "parallelize(i, gpu_thread, no_races, registers, {})"
+WARPS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction{}); unroll(j, {})"
+
+
+def _bounds(schedule: str | None, expression: str = SPMV, formats: dict[str, str] | None = None) -> str:
+    source = st.compile(expression, formats or {"A": "csr"}, schedule=schedule, target="cuda", arch="sm_90").source
+    return re.findall(r"ST_KERNEL\((.*?)\)", source)[-1]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "bounds"),
+    [
+        (ROWS.format(16), "256, 16"),
+        (ROWS.format(48), "256, 5"),
+        (ROWS.format(255), "256, 1"),
+        ("parallelize(i, gpu_thread, no_races)", "256"),
+        (WARPS.format(", registers, 40", 4), "256, 6"),
+        (WARPS.format("", 4), "256, 1"),
+        ("parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, parallel_reduction, registers, 64)", "256, 4"),
+    ],
 )
-SHORT = UNROLLED.replace("8192", "64").replace("512", "32").replace("nz, 16)", "nz, 4)").replace("nz_pre, 16)", "nz_pre, 4)")
+def test_registers_say_how_many_blocks_there_is_room_for(schedule: str, bounds: str) -> None:
+    """A multiprocessor has 65,536 registers; loops that load ahead get as many as they want where nothing is said."""
+    assert _bounds(schedule) == bounds
 
 
-def on_device(schedule: str) -> str:
-    return st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda", arch="sm_90").source
+def test_rows_of_dense_results_have_registers_by_default() -> None:
+    assert _bounds(None) == "256, 5"
+    assert _bounds(None, "Z(i,j) = A(i,j) * B(i,j)", {"A": "csr", "B": "csr", "Z": "csr"}) == "256"
 
 
-def test_temporaries_and_carried_sums_take_no_memory_of_the_thread(tmp_path: Path) -> None:
-    """Neither a stack nor loads and stores of it stand in what the compiler makes."""
-    try:
-        nvcc = find_nvcc()
-    except BuildError as error:
-        pytest.skip(str(error))
-    texts = [on_device(schedule).replace('#include "st_cuda.h"\n', "").replace(" st_kernel(", f" st_kernel_{number}(")
-             for number, schedule in enumerate((UNROLLED, PATH))]  # fmt: skip
-    parts = [f"namespace st_file{number} {{\n{text}}}\n" for number, text in enumerate(texts)]
-    (tmp_path / "kernels.cu").write_text('#include "st_cuda.h"\n' + "".join(parts))
-    command = [nvcc, "-std=c++17", "-arch=sm_90", "-cubin", "-Xptxas", "-v", "-I", str(CSRC), "-o", "kernels.cubin", "kernels.cu"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[:2000]
-    frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
-    assert len(frames) > 4
-    assert set(frames) == {("0", "0", "0")}
+@pytest.mark.parametrize(
+    ("schedule", "why"),
+    [
+        (ROWS.format(15), "a gpu_thread has 16 to 255 registers; say how many behind it"),
+        (ROWS.format(256), "a gpu_thread has 16 to 255 registers; say how many behind it"),
+        ("parallelize(i, gpu_thread, no_races, registers)", "a gpu_thread has 16 to 255 registers; say how many behind it"),
+        ("parallelize(i, gpu_warp, no_races, registers, 32)", "registers are those of a gpu_thread; gpu_warp has none"),
+        ("parallelize(i, cpu_thread, no_races, registers, 32)", "registers are those of a gpu_thread; cpu_thread has none"),
+    ],
+)
+def test_what_has_no_such_registers_is_refused(schedule: str, why: str) -> None:
+    with pytest.raises(st.ScheduleError, match=why):
+        st.compile(SPMV, {"A": "csr"}, schedule=schedule, target="cuda", arch="sm_90")
 
 
-def test_loops_along_an_array_in_registers_are_unrolled_under_conditions() -> None:
-    text = on_device(UNROLLED)
-    assert re.search(r"if \(p_A2_from <= p_low_3 \+ p_A2_1 && p_low_3 \+ p_A2_1 < p_A2_to\) \{\n\s+y_vals_sum \+= t\[p_A2_1\];", text)
-    assert not re.search(r"\bt(_\d)?\[\w+ - ", text)
+def test_the_text_of_kernels_says_registers_and_is_read_back() -> None:
+    made = st.compile(SPMV, {"A": "csr"}, schedule=ROWS.format(40), target="cuda", arch="sm_90")
+    lowered, kernels = made.stages["lowering"], made.stages["kernels"]
+    assert "dealt(thread of grid, 40 registers) for" in lowered
+    assert "blocks of 256 with 40 registers:" in kernels
+    for text in (lowered, kernels):
+        assert show_function(parse_function(text)) == text
 
 
-def test_whole_tiles_are_loaded_widely_without_conditions() -> None:
-    text = on_device(UNROLLED)
-    loads = text.partition("double t[16] = {0};")[2].partition("st_upper_bound_i32(")[0]  # up to where the thread looks for its first row
-    assert "st_load_wide(A2_crd_row, A2_crd, p_low_3, 16);" in loads
-    assert "st_load_wide(A_vals_row, A_vals, p_low_3, 16);" in loads
-    assert "if (" not in loads
+def test_templates_leave_registers_open() -> None:
+    assignment = parse(SPMV)
+    found = candidates(assignment, formats_of(assignment, {"A": "csr"}), target="cuda")
+    holes = [hole for candidate in found for hole in candidate.template.holes if hole.name == "registers"]
+    assert len(holes) >= 4
+    assert all(hole.labels == ("", "registers, 48", "registers, 32", "registers, 64", "registers, 128") for hole in holes)
 
 
-def test_nothing_that_a_thread_carries_is_read_back() -> None:
-    text = on_device(PATH)
-    assert "y_vals_first += added;" in text
-    assert not re.search(r"(= |\()y_vals_(to|kept)\[", text)
-    assert text.count("y_vals_to[") == text.count("y_vals_kept[") == 1
-
-
+@pytest.mark.cc
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-@pytest.mark.parametrize("schedule", [SHORT, SHORT.replace("atomics", "temporary").replace("no_races", "temporary")])
-def test_short_and_long_rows_are_right(schedule: str) -> None:
+@pytest.mark.parametrize("registers", [16, 255])
+def test_results_are_the_same(registers: int) -> None:
     rng = np.random.default_rng(0)
-    kernel = st.compile(SPMV, {"A": "csr"}, schedule=schedule, target=gpu.TARGET)
-    for density, shape in ((0.05, (50, 20)), (0.9, (3, 70)), (0.3, (20, 9)), (0.0, (5, 5))):
-        matrix = scipy.sparse.csr_array(rng.integers(1, 5, shape) * (rng.random(shape) < density).astype(float))
-        x = rng.integers(1, 5, shape[1]).astype(float)
-        np.testing.assert_array_equal(kernel(A=matrix, x=x), matrix @ x)
+    matrix, x = rng.integers(1, 9, (45, 31)) * (rng.random((45, 31)) < 0.3) * 1.0, rng.integers(1, 9, 31) * 1.0
+    made = st.compile(SPMV, {"A": "csr"}, schedule=ROWS.format(registers), target=gpu.TARGET)
+    assert np.array_equal(made(A=st.tensor(matrix, "csr"), x=x), matrix @ x)

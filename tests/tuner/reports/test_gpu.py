@@ -27,7 +27,7 @@ from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, GpuCase, kernels_fo
 from sparsetune.tuner.reports.gpu_matrices import skewed
 from sparsetune.tuner.reports.gpu_oracle import same
 from sparsetune.tuner.reports.gpu_page import page, picture
-from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED
+from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED, STREAMED
 from sparsetune.tuner.reports.gpu_rows import FILE, DeviceLostError, Row, Rows, read_rows
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
@@ -62,11 +62,12 @@ def test_kernels_and_rivals_are_right_and_go_on_where_they_stopped(tmp_path: Pat
 
 
 def test_odd_matrices_listed_schedules_and_far_positions_are_right_and_the_page_shows_them(tmp_path: Path) -> None:
-    for part in ("machine", "edges", "right", "far", "skew", "tensors", "sanitizer"):
+    for part in ("machine", "streams", "edges", "right", "far", "skew", "tensors", "sanitizer"):
         assert run(tmp_path, part).exit_code == 0
     assert len({row.input for row in rows_of(tmp_path, "edges")}) == 3
     assert len(rows_of(tmp_path, "right")) == 8
     assert {row.what for row in rows_of(tmp_path, "far")} == set(FAR)
+    assert {row.what for row in rows_of(tmp_path, "streams") if row.who == "generated"} == set(STREAMED)
     assert {row.what for row in rows_of(tmp_path, "skew") if "skew 0.5" in row.input and row.who == "generated"} == set(SKEWED)
     assert {row.kernel for row in rows_of(tmp_path, "tensors")} == {kernel.name for kernel in KERNELS if kernel.order == 3}
     apart = ("machine", "sanitizer")
@@ -91,7 +92,7 @@ def row(**given: Any) -> Row:
 
 def test_the_page_compares_with_the_best_rival_whose_preparation_stands_beside(tmp_path: Path) -> None:
     beside = [row(who="cuSPARSE", what="ALG1", seconds=4.0), row(who="cuSPARSE", what="ALG1: preprocessing alone", seconds=0.5)]
-    rows = [row(what="row to a thread", seconds=6.0), row(what="fast", seconds=2.0), row(who="by hand", what="b", seconds=5.0), *beside]
+    rows = [row(what="default", seconds=6.0), row(what="fast", seconds=2.0), row(who="by hand", what="b", seconds=5.0), *beside]
     rows += [row(part="skew", what="slow", input="rows"), row(part="machine", kernel="copy", who="device", bytes=32)]
     text = page(rows)
     assert "| SpMV | 1 | 2.00 | 2.00 | 3.00 | 0.12 |" in text
@@ -108,7 +109,7 @@ def test_all_parts_run_and_what_is_cut_is_gone_on_with(tmp_path: Path) -> None:
     words = ["random:uniform:6x6:nnz=9", "-o", str(tmp_path / "gpu.md")]
     first = run(tmp_path, "all", *words, "--minutes", "0.01")
     assert first.exit_code == 0
-    assert first.output.endswith("left for another time: machine, skew, far, tensors, kernels, edges, right, sanitizer\n")
+    assert first.output.endswith("left for another time: machine, streams, skew, far, tensors, kernels, edges, right, sanitizer\n")
     assert "No device has been measured yet" in (tmp_path / "gpu.md").read_text()
 
 
