@@ -125,8 +125,8 @@ class Judgement:
     def tiles(self, program: Program, directive: d.SplitUp) -> None:
         """Refuse a workspace over tiles of positions that one nest goes through tile by tile and another one across the tiles.
 
-        Tiles that a nest goes through one by one are as long as the present fibre makes them; a nest across the tiles takes those of the
-    longest fibre. The same entry would have different slots in the workspace.
+        Tiles that a nest goes through one by one are as long as the present fibre makes them; a nest across the tiles takes those of
+        the longest fibre. The same entry would have different slots in the workspace.
         """
         graph = graph_of(program.relations)
         pieces = directive.outer, directive.inner
