@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,9 +18,10 @@ from sparsetune.compiler.errors import NetworkError
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.cli import COMMANDS
 from sparsetune.tuner.problem import Problem
-from sparsetune.tuner.records import SCHEMA_VERSION
+from sparsetune.tuner.records import SCHEMA_VERSION, to_json
 from sparsetune.tuner.session import tune_problem
 from sparsetune.tuner.tune_result import TuneResult
+from tuner_samples import measurement
 
 needs_compiler = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 PROGRAM = [sys.executable, "-c", "from sparsetune.tuner.cli import main; main()"]
@@ -132,6 +134,14 @@ def test_run_agrees_with_numpy(call, tmp_path: Path) -> None:
         found = call_json(call, "run", SPMV, *given, "--format", "A=csr", "--schedule", schedule)
         assert found["result"]["checksum"] == pytest.approx((matrix @ vector).sum())
         assert found["result"]["shape"] == [3]
+
+
+@needs_compiler
+def test_run_tells_its_decision_and_why_where_that_is_asked_for(call, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "sparsetune:" not in call("run", SPMV, "-i", RANDOM)[2]
+    monkeypatch.setenv("SPARSETUNE_VERBOSE", "1")
+    (said,) = (line for line in call("run", SPMV, "-i", RANDOM)[2].splitlines() if line.startswith("sparsetune:"))
+    assert said.startswith(f"sparsetune: '{SPMV}': the default schedule (default: ") or "(model: " in said
 
 
 def test_code_as_json(call) -> None:
@@ -261,6 +271,19 @@ def test_db_export_and_import(call, tmp_path: Path) -> None:
     contract = {"expression", "schedule", "seconds", "machine", "threads", "generator", "compiler", "flags", "policy"}
     assert all((contract <= line.keys() and line["policy"] and line["flags"].startswith("-O")) or line["role"] == "final" for line in lines)
     assert all("samples" in line for line in lines if line["record"] == "measurement")
+
+
+def test_a_reader_of_an_export_that_has_enough_ends_it_without_a_message(call, tmp_path: Path) -> None:
+    lines = tmp_path / "r.jsonl"
+    lines.write_text("".join(json.dumps(to_json(measurement(campaign=f"c{n}"))) + "\n" for n in range(1, 2000)))
+    database = str(tmp_path / "many.sqlite")
+    assert call("db", "import", str(lines), "--db", database)[0] == 0
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as out:
+        ended = subprocess.Popen([*PROGRAM, "db", "export", "-", "--db", database], stdout=out, stderr=subprocess.PIPE, text=True)
+    os.read(reader, 100)
+    os.close(reader)
+    assert ended.communicate()[1] == ""
 
 
 def test_cache_is_counted_listed_and_cleared_by_age(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

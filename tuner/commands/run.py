@@ -19,6 +19,7 @@ from ..operands import problem_of
 from ..problem import Problem
 from ..progress import show_seconds
 from ..settings import MOST_SEED
+from ..verbose import tell
 from . import options
 from .help import ExampleCommand
 from .output import note, print_json, require_compiler
@@ -79,6 +80,7 @@ def _wish(text: str) -> tuple[Schedule, str] | None:
 def _found(problem: Problem, database: str | None) -> tuple[Candidate, str]:
     """Return the compiled schedule that lookup finds, and where it comes from."""
     match = lookup_in(database or default_url(), problem)
+    tell(f"'{problem.expression}': {match.reason}")
     try:
         return _loaded(compile_problem(problem, match.schedule)), match.origin
     except BuildError as error:
