@@ -2,14 +2,16 @@
 
 Every assignment of the loop nest costs, per iteration of the loops around it (``iterations``), its multiplications (one operation at least,
 to which an addition is fused) and one more for each value that it loads or stores and that is neither in registers nor left alone by the
-innermost loop, or more where its array is larger than a cache; an innermost loop over contiguous values of dense tensors counts by vectors,
-and costs something each time it starts. Where stored operands meet, a loop steps through all that each of them stores.
+innermost loop, or more where its array is larger than a cache; an innermost loop over contiguous values of dense tensors, or a dense one
+around it, counts by vectors, and costs something each time it starts. Where stored operands meet, a loop steps through all that each of
+them stores.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where
 from ..compiler.native.machine import this_machine
@@ -17,14 +19,15 @@ from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_cou
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.space.conversions import CONVERSION
 from ..compiler.space.decorations import shares_pattern
+from ..compiler.space.distances import LANES, START, cleared
 from ..compiler.space.situation import Situation
 from .constants import machine_constants
 from .cut_rows import CutRows
-from .loads import VECTOR_LANES, Loads
+from .loads import Loads
 from .problem import Problem
 from .stepping import Stepping
 
-_START = 4.0  # operations that starting an innermost loop costs
+_HALVED = 2.0  # operations that adding one half of a vector to the other costs
 _STEP = 2.0  # operations that going on to the next stored coordinate costs
 _STRAIGHT_VECTORS = 1  # of an innermost loop that is code without a branch
 _HELD_REGISTERS = 16  # that hold a result while it is summed up
@@ -85,22 +88,38 @@ class _Costs(Loads, Stepping, CutRows):
         by_row = bool(first) and self._graph.space(loops[-1]) == "position"
         innermost = first if by_row else set(self._graph.originals(loops[-1])) if loops else set()
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
-        apart = not contiguous and not self._is_over_stored(leaf, innermost)
-        reads = [access for access in accesses(leaf.value) if self._moves(access, innermost)]
+        around = None if contiguous else self._vector_loop(address, leaf)
+        apart = not contiguous and around is None and not self._is_over_stored(leaf, innermost)
+        is_read = self._moves if around is None else self._varies  # for all lanes, one value after the other, which no register holds
+        reads = [access for access in accesses(leaf.value) if is_read(access, innermost)]
         streamed = {access for access in (leaf.target, *reads) if contiguous and self._is_streamed(access, address, leaf)}
-        read = sum(self._loaded(one, leaf, address, loops) * self._read(one, innermost, apart, one in streamed) for one in reads)
+        loaded = [self._loaded(one, leaf, address, loops) if around is None else 1.0 for one in reads]
+        read = sum(share * self._read(one, innermost, apart, one in streamed) for share, one in zip(loaded, reads, strict=True))
         written = 2.0 * self._reached(leaf, innermost, leaf.target in streamed) if self._moves(leaf.target, innermost) else 0.0
         written *= min(1.0, sums / max(1.0, iterations))
         held, kept = self._held(leaf.target, loops), 0.0
         if written and held is not None:
             times = self._points(self._originals(loops[:held]), address, leaf)
             written, kept = 0.0, written * times * self._held_elements(leaf.target, loops[held:])
-        lanes = self._lanes(loops[-1]) if contiguous else 1.0
+        lanes = self._lanes(around or loops[-1]) if contiguous or around else 1.0
         started = sums if by_row else self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
-        start = self._start(loops, leaf) if started else 0.0
+        start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
         again = self.passed_again(leaf, loops, iterations)
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
+
+    def _vector_loop(self, address: Address, leaf: Assign) -> str | None:
+        """Return the outermost of the dense loops directly around an assignment that goes through consecutive values: its iterations are
+        lanes of vectors, and the loops inside it run for all of them at once (``passes.vectorize``)."""
+        own = takewhile(lambda frame: isinstance(frame, Forall), reversed(frames(self._program.statement, address)))
+        found, touched = None, (leaf.target, *accesses(leaf.value))
+        for frame in own:
+            assert isinstance(frame, Forall)
+            names = set(self._graph.originals(frame.index))
+            if frame.tag.unit == "cpu_thread" or self._is_over_stored(leaf, names) or not names.isdisjoint(self._seen):
+                break
+            found = frame.index if self._is_contiguous(touched, names) and self._varies(leaf.target, names) else found
+        return found
 
     def _is_over_stored(self, leaf: Assign, innermost: set[str]) -> bool:
         """Whether an innermost loop goes through stored coordinates."""
@@ -109,25 +128,28 @@ class _Costs(Loads, Stepping, CutRows):
     def _lanes(self, loop: str) -> float:
         """Return the gain of vectors in a loop: at most its number of iterations."""
         length = self._graph.constant_extent(loop, self._problem.extents)
-        return VECTOR_LANES if length is None else min(VECTOR_LANES, max(1.0, float(length)))
+        return LANES if length is None else min(LANES, max(1.0, float(length)))
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
         """Return what it costs each time that the innermost loop begins: one that is code without a branch begins with the product of what
-        stands still in it, and the loop around it may have to read the next coordinate."""
+        stands still in it, and the loop around it may have to read the next coordinate; lanes of one that sums are added up."""
         if not self._is_straight(loops[-1]):
-            return _START
-        around = set(self._graph.originals(loops[-2]))
+            return START
+        around, innermost = set(self._graph.originals(loops[-2])), set(self._graph.originals(loops[-1]))
         steps = any(self._is_stored(access) and not around.isdisjoint(access.indices) for access in accesses(leaf.value))
-        return (_STEP if steps else 0.0) + self._begun(leaf.value, set(self._graph.originals(loops[-1])), around)
+        summed = self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) and not self._varies(leaf.target, innermost)
+        added = START + _HALVED * math.log2(self._lanes(loops[-1])) if summed else 0.0
+        return (_STEP if steps else 0.0) + self._begun(leaf.value, innermost, around) + added
 
     def _begun(self, value: Expr, innermost: set[str], around: set[str]) -> float:
         """Return the operations before each run of the innermost loop: the loop around it loads dense factors that stand still in the
-        innermost one, and multiplies them with one another and with the product of those that stand still in both."""
+        innermost one, or takes them out of vectors in registers, and multiplies them with one another and with the product of those that
+        stand still in both."""
         if not isinstance(value, Mul):
             return 0.0
         still = [factor for factor in value.operands if not self._varies(factor, innermost)]
         moving = [factor for factor in still if self._varies(factor, around)]
-        loads = sum(not self._is_stored(access) for factor in moving for access in accesses(factor) if self._moves(access, around))
+        loads = sum(not self._is_stored(access) for factor in moving for access in accesses(factor) if self._varies(access, around))
         return max(0.0, len(moving) - 1.0 + (len(moving) < len(still))) + loads
 
     def _is_straight(self, loop: str) -> bool:
@@ -142,12 +164,11 @@ class _Costs(Loads, Stepping, CutRows):
         total, statement = 0.0, self._program.statement
         for address, leaf in self._leaves:
             name = leaf.target.tensor
-            if name in self._arrays and name not in self._registers and leaf.operator == "+=":
+            if name in self._arrays and leaf.operator == "+=":
                 sides = (length for length in reversed(range(len(address))) if address[length] == 1)
                 living = next(address[:length] for length in sides if isinstance(at(statement, address[:length]), Where))
                 elements, entered = self._elements[name], self._points(self._covered(living), address, leaf)
-                each = _START + self._passed_through(elements) * elements / VECTOR_LANES
-                total += each * entered / self._threads(living)
+                total += cleared(elements, self._per_line) * entered / self._threads(living)
         return total
 
     def _put_in_order(self, leaf: Assign, loops: Sequence[str]) -> float:

@@ -9,27 +9,15 @@ from functools import cached_property
 from ..compiler.concrete.nodes import Assign, Program, said_of
 from ..compiler.native.machine import held_vectors, this_machine
 from ..compiler.notation.nodes import Access, accesses
-from ..compiler.schedule.addresses import Address
-from ..compiler.space.memory import FAR as FAR_ELEMENTS
-from ..compiler.space.memory import NEAR as NEAR_ELEMENTS
+from ..compiler.schedule.addresses import Address, enclosing_loops
+from ..compiler.space.distances import REGISTERS, distance, passed_through, workspace_distance
 from ..compiler.space.memory import counted_positions
 from ..compiler.views import View
-from .passes import LINE, MEMORY_ELEMENTS, Passes
+from .passes import Passes
 from .problem import Problem
 
-VECTOR_LANES = 4.0  # what vectors gain in kernels that also wait for memory
+_ROUNDED = 1e-9  # share by which two ways to count the same may differ
 _TOGETHER = 0.75  # of a load along consecutive values in a loop whose other accesses are apart: it is still one of a vector
-_REGISTER_ELEMENTS = 256  # of a workspace; beyond them come those that the first and second level of cache hold (``memory.NEAR``, ``FAR``)
-
-
-def _distance(elements: float) -> float:
-    """Return how much longer than from the first level of cache it takes to get a value of an array."""
-    return 1.0 if elements <= NEAR_ELEMENTS else 2.0 if elements <= FAR_ELEMENTS else 1.0 + LINE[0]
-
-
-def _workspace_distance(elements: float) -> float:
-    """Return the same of a workspace, whose lines go to memory and come from there where no cache holds it."""
-    return 1.0 + LINE[1] if elements > MEMORY_ELEMENTS else _distance(elements)
 
 
 class Loads(Passes):
@@ -44,19 +32,18 @@ class Loads(Passes):
         """Whether loops go through all of a workspace, and not to places in it that stored coordinates choose: its lines come in time."""
         if access.tensor not in self._elements:
             return False
-        own = self._originals(access.indices)
-        return self._points(own & self._covered(address), address, leaf) >= self._everywhere(own & self._covered(address))
+        loops = enclosing_loops(self._program.statement, address)
+        own = self._originals(access.indices) & self._originals(loops)
+        first = next((place for place, loop in enumerate(loops) if not own.isdisjoint(self._graph.originals(loop))), len(loops))
+        around = self._originals(loops[:first])
+        everywhere = self._points(around, address, leaf) * self._everywhere(own - around)
+        return self._points(around | own, address, leaf) >= (1 - _ROUNDED) * everywhere
 
     def _read(self, access: Access, innermost: set[str], apart: bool, is_streamed: bool) -> float:
         """Return the operations of a load; ``apart``: other accesses of its loop are of values far from one another."""
         if is_streamed:
-            return self._passed_through(self._elements[access.tensor])
-        return _distance(self._array_elements(access)) * (_TOGETHER if apart and self._is_contiguous([access], innermost) else 1.0)
-
-    def _passed_through(self, elements: float) -> float:
-        """Return the operations of a load of a workspace, or of a store to it, in a loop of vectors along it: a line comes once for all of
-        its elements, which take a few vectors."""
-        return 1.0 + (_workspace_distance(elements) - 1.0) * min(1.0, VECTOR_LANES / self._per_line)
+            return passed_through(self._elements[access.tensor], self._per_line)
+        return distance(self._array_elements(access)) * (_TOGETHER if apart and self._is_contiguous([access], innermost) else 1.0)
 
     def _loaded(self, access: Access, leaf: Assign, address: Address, loops: Sequence[str]) -> float:
         """Return how often an innermost loop loads what it goes through, of the times that it runs: a row of a few vectors that the loops
@@ -84,8 +71,8 @@ class Loads(Passes):
         of a line one after another, it comes once for all of them."""
         elements = self._elements.get(leaf.target.tensor, 0.0)
         if is_streamed:
-            return self._passed_through(elements)
-        far = _workspace_distance(elements)
+            return passed_through(elements, self._per_line)
+        far = workspace_distance(elements)
         if far == 1.0 or self._originals(leaf.target.indices[-1:]) != innermost:
             return far
         runs = [run for access in accesses(leaf.value) if (run := self._run(access, innermost)) >= 1.0]
@@ -147,4 +134,4 @@ class Loads(Passes):
 
     def _fits_registers(self, indices: Sequence[str]) -> bool:
         lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]
-        return all(length is not None for length in lengths) and math.prod(length or 0 for length in lengths) <= _REGISTER_ELEMENTS
+        return all(length is not None for length in lengths) and math.prod(length or 0 for length in lengths) <= REGISTERS

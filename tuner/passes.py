@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from ..compiler.concrete.nodes import Assign, Program
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, accesses
-from ..compiler.space.memory import FAR as FAR_ELEMENTS
+from ..compiler.space.distances import FAR, LINE, MEMORY
 from ..compiler.views import View
 from .iterations import Iterations
 from .problem import Problem
 
-LINE = (3.0, 10.0)  # operations that a line of a cache costs which comes again from the caches beyond the second level, or from memory
 _LINE_BYTES = 64
-MEMORY_ELEMENTS = 2.0**22  # beyond these an array comes from memory
 _STREAMED = 2.0**18  # elements of a filter whose rows come from caches beyond the second level as soon as they are needed
 
 
@@ -48,7 +46,7 @@ class Passes(Iterations):
             iterations: of all of them together.
         """
         arrays = (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read) or self._is_filter(read)))
-        far = [(access, elements) for access in arrays if (elements := self._far_elements(access, self._along(access))) > FAR_ELEMENTS]
+        far = [(access, elements) for access in arrays if (elements := self._far_elements(access, self._along(access))) > FAR]
         if not far:
             return 0.0
         steps = self._steps(loops)
@@ -59,12 +57,12 @@ class Passes(Iterations):
         density = elements / self._everywhere(own)
         repeating = [place for place, step in enumerate(steps) if step.index not in own]
         inside = {place: density * math.prod(step.length for step in steps[place:] if step.index in own) for place in repeating}
-        passed = [place for place in repeating if inside[place] > FAR_ELEMENTS and steps[place].length > 1]
+        passed = [place for place in repeating if inside[place] > FAR and steps[place].length > 1]
         if not passed:
             return 0.0
         passes = math.prod(steps[place].length for place in passed)
         touched = iterations / math.prod(steps[place].length for place in repeating)
-        line = LINE[elements > MEMORY_ELEMENTS]
+        line = LINE[elements > MEMORY]
         if self._is_filter(access):
             line = LINE[0] * max(0.0, math.log2(inside[passed[-1]] / _STREAMED))
         return (passes - 1.0) * self._lines(elements, touched) * line

@@ -12,10 +12,8 @@ from ..format import Format
 from ..notation.nodes import Access, accesses
 from ..schedule.dependence import graph_of
 from ..views import View
+from .distances import REGISTERS
 from .situation import Situation
-
-REGISTERS = 256  # elements up to which a workspace of known size is no memory
-NEAR, FAR = 2.0**12, 2.0**17  # elements that the first and second level of cache hold: buffers beyond cost more to empty and to read
 
 
 def memory_of(program: Program, situation: Situation) -> str:

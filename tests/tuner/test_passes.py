@@ -12,7 +12,7 @@ from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.addresses import enclosing_loops, leaves
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
-from sparsetune.compiler.space.memory import FAR
+from sparsetune.compiler.space.distances import FAR
 from sparsetune.tuner.passes import Passes
 from sparsetune.tuner.problem import Problem, make_problem
 

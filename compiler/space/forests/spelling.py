@@ -67,12 +67,21 @@ class _Speller:
         order = [term.operands for term in self.forest.path]
         inner = sorted(consumer.intermediates, key=order.index, reverse=True)
         for part in inner:
-            kept = self.contraction.names(self.contraction.open(part))
-            over = tuple(name for name in self.orders[consumer.operands] if name in kept)
+            over = self._modes(part, consumer)
             path = self._path(self._address(consumer.operands)) or None
             self.write(d.Precompute(self._product(part), over, over, self.names[part], path=path))
         for part in inner:
             self._precompute(self.forest.path[order.index(part)])
+
+    def _modes(self, part: int, consumer: Term) -> tuple[str, ...]:
+        """Return the modes of an intermediate in the order of the loops that read it. Where it stands still in the innermost of these, the
+        innermost loop that fills it goes through its last mode, so that at least one of the two finds elements side by side."""
+        kept = self.contraction.names(self.contraction.open(part))
+        read, filled = self.orders[consumer.operands], self.orders[part]
+        over = tuple(name for name in read if name in kept)
+        if read[-1:] == over[-1:] or filled[-1] not in over:
+            return over
+        return (*(name for name in over if name != filled[-1]), filled[-1])
 
     def _count_positions(self, operands: int) -> None:
         """Make one loop over positions of those over the coordinates of fibres; terms that are taken out of this one have it too."""

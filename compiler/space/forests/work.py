@@ -3,8 +3,8 @@
 Every term costs, per iteration of the loops around it, its multiplications and one more for each value that its innermost loop moves to or
 from memory; innermost loops over consecutive values of dense tensors count by vectors. A loop runs over what a sparse operand
 stores where everything in it is a multiple of that operand, as often as an average fibre is long, or a fibre of what several sparse
-operands have in common. Buffers cost their elements each
-time they are emptied, those that are far away more.
+operands have in common. Buffers cost their elements each time they are cleared, as in the static model (``distances``), those that are
+far away also what it takes to get at them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from dataclasses import field
 from math import inf, prod
 
 from ...frozen import frozen
-from ..memory import FAR, NEAR
+from ..distances import LANES, START, cleared, passed_through
 from .contraction import Contraction, members
 from .paths import Term, read_indices, term_indices
 from .separable import Peel, SeparableCost
-
-LANES = 4.0  # what vectors gain in kernels that also wait for memory
-_START = 2.0  # operations that starting an innermost loop costs
 
 
 @frozen
@@ -61,18 +58,20 @@ def work(sizes: Sizes, most: float = inf) -> SeparableCost:
         filled = [sizes.elements(contraction, mask) for mask in peel.passed]
         if any(elements > most for elements in filled):
             return inf
-        fill = sum(_emptied(elements) for elements, mask in zip(filled, peel.passed, strict=True) if mask)
+        fill = sum(_buffered(elements) for elements, mask in zip(filled, peel.passed, strict=True) if mask)
         if peel.loop < 0:
             return operations(contraction, peel.terms[0], -1) + fill
         last = len(peel.terms) == 1 and term_indices(contraction, peel.terms[0]) & ~peel.removed == 1 << peel.loop
         each = operations(contraction, peel.terms[0], peel.loop) if last else inner
-        return iterations(peel, sizes) * each + (_START if last else 0.0) + fill
+        return iterations(peel, sizes) * each + (START if last else 0.0) + fill
 
     return SeparableCost("work", phi, lambda one, other: one + other)
 
 
-def _emptied(elements: float) -> float:
-    return elements * (1.0 if elements <= NEAR else 2.0 if elements <= FAR else 4.0)
+def _buffered(elements: float) -> float:
+    """Return what a buffer costs each time it is filled: it is cleared, and its elements are stored to and read once at least, which
+    ``operations`` counts as if all were near."""
+    return cleared(elements) + 3.0 * (passed_through(elements) - 1.0) * elements / LANES
 
 
 def iterations(peel: Peel, sizes: Sizes) -> float:

@@ -190,3 +190,13 @@ def test_all_forests_are_right(name: str, tmp_path: Path) -> None:
 def test_what_has_no_forests(expression: str) -> None:
     with pytest.raises(ExpressionError, match="loop nest forests"):
         forests(expression)
+
+
+def test_a_buffer_that_stands_still_where_it_is_read_has_its_last_mode_along_the_loop_that_fills_it() -> None:
+    """With l outermost in the reading loops the buffer had l first, so that the vectors of the filling loop stored to one place each."""
+    space = forests("SpTTM-TTM-TTM", PARTIAL)
+    found = space.find("precompute(T(i,j,k) * C(i,l), [l, j, k], [l, j, k], w); reorder([1], l, j, m, k, n)")
+    assert found is not None
+    assert "[j, k, l], [j, k, l], w)" in str(space.spelled(found))
+    again = space.find(str(space.spelled(found)))
+    assert again == found
