@@ -28,6 +28,16 @@ int64_t st_distances(int64_t parents, const void *pos, int32_t pos_wide, const v
 int64_t st_patterns(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *start, int32_t start_wide,
                     void *distances, int32_t distances_wide);
 
+/* Fibres side by side, `rows` parents to a slice. starts[s] (slices + 1): the first column of slice s, which has as many as the longest of
+   its fibres has coordinates. */
+void st_slices(int64_t parents, const void *pos, int32_t pos_wide, int64_t rows, int64_t *starts, int32_t threads);
+
+/* Then: out (rows * starts[slices], as wide as crd) has a slot for each parent of a slice in each of its columns. slots[k]: where
+   coordinate k has gone; ends[p]: the column behind the last of parent p. In the slots of a parent behind that its last coordinate is
+   repeated; it is 0 where there is none. */
+void st_place_beside(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, int64_t rows,
+                     const int64_t *starts, void *ends, int32_t ends_wide, void *out, void *slots, int32_t slots_wide, int32_t threads);
+
 /* out[e] = (position[e] or 0) * extent + column[e]. */
 void st_below_dense(int64_t count, const void *position, int32_t position_wide, int64_t extent, const void *column, int32_t column_wide,
                     int64_t *out, int32_t threads);

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, multiply, quotient, remainder
 from ..ir.nodes import BOOL, I64, Call, Select, Type, Value
-from ..storage.aligned import aligned_full, index_dtype
+from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
@@ -48,18 +48,12 @@ class Sliced(LevelKind):
         packed, below = COMPRESSED.pack(frontier, column)
         assert packed.pos is not None
         assert packed.crd is not None
-        counts, parents = np.diff(packed.pos), np.arange(frontier.count, dtype=np.int64)
-        starts = _slice_starts(counts)
+        starts = active().slices(packed.pos, ROWS)
         if ROWS * int(starts[-1]) >= MOST_POSITIONS:
             column.refuse(f"sliced, and its slots would be {ROWS * int(starts[-1])}; use compressed")
-        first = starts[parents // ROWS]
-        ends, kind = first + counts, index_dtype(ROWS * int(starts[-1]))
-        crd = aligned_full(ROWS * int(starts[-1]), 0, index_dtype(column.extent))
-        slots = _slots(packed.pos, first, parents)
-        active().scatter(packed.crd, slots, crd)
-        _repeat_last(crd, starts, ends, packed)
+        crd, ends, slots = active().place_beside(packed.pos, packed.crd, ROWS, starts)
         position = slots if below.identity else slots[below.positions(len(column.found))]
-        arrays = LevelArrays(crd=sealed(crd), slices=sealed(starts.astype(kind)), ends=sealed(ends.astype(kind)))
+        arrays = LevelArrays(crd=sealed(crd), slices=sealed(starts.astype(ends.dtype)), ends=sealed(ends))
         return arrays, Frontier(len(crd), position, ordered=False)
 
     def unpack(self, walk: Walk, parts: Parts, extent: int) -> Walk:
@@ -124,31 +118,10 @@ class Sliced(LevelKind):
 _ROWS = integer(ROWS)
 
 
-def _slice_starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the first column of each slice, and how many columns there are."""
-    whole = np.zeros(-(-len(counts) // ROWS) * ROWS, np.int64)
-    whole[: len(counts)] = counts
-    starts = np.zeros(len(whole) // ROWS + 1, np.int64)
-    np.cumsum(whole.reshape(-1, ROWS).max(axis=1, initial=0), out=starts[1:])
-    return starts
-
-
 def _slots(pos: NDArray[Any], first: NDArray[np.int64], parents: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the slots of the children that ``pos`` delimits, of parents whose slices begin at the columns ``first``."""
     shifts = ROWS * (first - pos[:-1]) + parents % ROWS
     return active().expand(pos, shifts, np.dtype(np.int64)) + ROWS * np.arange(int(pos[-1]), dtype=np.int64)
-
-
-def _repeat_last(crd: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[np.int64], packed: LevelArrays) -> None:
-    """Put the last coordinate of each parent into the slots behind it."""
-    assert packed.pos is not None
-    assert packed.crd is not None
-    parents = np.flatnonzero(np.diff(packed.pos))
-    left = starts[parents // ROWS + 1] - ends[parents]
-    pos = np.zeros(len(parents) + 1, np.int64)
-    np.cumsum(left, out=pos[1:])
-    last = packed.crd[packed.pos[parents + 1] - 1]
-    crd[_slots(pos, ends[parents], parents)] = active().expand(pos, last, last.dtype)
 
 
 SLICED = Sliced("sliced")

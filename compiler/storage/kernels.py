@@ -65,6 +65,21 @@ class Kernels(Protocol):
         """
         ...
 
+    def slices(self, pos: NDArray[Any], rows: int) -> NDArray[np.int64]:
+        """Return the first column of each slice of ``rows`` segments, and how many columns there are: as many for each slice as the
+        longest of its segments has elements."""
+        ...
+
+    def place_beside(
+        self, pos: NDArray[Any], crd: NDArray[Any], rows: int, starts: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return (coordinates, ends, slots) of segments whose slices have ``starts``, as ``levels.sliced`` stores them.
+
+        ``slots`` says where each of ``crd`` has gone; ``ends`` is the column behind the last coordinate of each segment, in the slots
+        behind which it is repeated, or 0 where there is none.
+        """
+        ...
+
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         """Return ``position * extent + column``."""
         ...
@@ -116,7 +131,7 @@ class Kernels(Protocol):
 
 @cache
 def _native() -> Kernels | None:
-    loaded = native.library("st_pack", "st_patterns", "st_order", "st_transpose", "st_check")
+    loaded = native.library("st_pack", "st_patterns", "st_slices", "st_order", "st_transpose", "st_check")
     if loaded is None:
         return None
     from .native_kernels import NativeKernels

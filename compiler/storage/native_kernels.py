@@ -1,4 +1,5 @@
-"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_patterns.c, st_transpose.c, st_check.c."""
+"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_patterns.c, st_slices.c, st_transpose.c,
+st_check.c."""
 
 from __future__ import annotations
 
@@ -126,6 +127,24 @@ class NativeKernels(NumpyKernels):
         if count < 0:
             raise ResourceError(f"there is no memory to compare the fibres of {len(start)} parents")
         return start, aligned_part(room, count)
+
+    def slices(self, pos: NDArray[Any], rows: int) -> NDArray[np.int64]:
+        parents = len(pos) - 1
+        starts = aligned_empty(-(-parents // rows) + 1, np.int64)
+        self._lib.st_slices(parents, *self._index(pos), rows, self._longs(starts), threads_for(parents))
+        return starts
+
+    def place_beside(
+        self, pos: NDArray[Any], crd: NDArray[Any], rows: int, starts: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        parents, places = len(pos) - 1, rows * int(starts[-1])
+        kind = index_dtype(places)
+        beside, ends, slots = aligned_empty(places, crd.dtype), aligned_empty(parents, kind), aligned_empty(len(crd), kind)
+        self._lib.st_place_beside(
+            *(parents, *self._index(pos), *self._index(crd), rows, self._longs(starts)),
+            *(*self._index(ends), self._at(beside), *self._index(slots), threads_for(parents + len(crd))),
+        )
+        return beside, ends, slots
 
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         out = aligned_empty(len(column), np.int64)

@@ -82,6 +82,26 @@ class NumpyKernels:
         start = np.where(lengths > 0, start[first], 0)
         return aligned_copy(start, index_dtype(len(crd))), aligned_copy(each[np.repeat(kept, lengths)], kind)
 
+    def slices(self, pos: NDArray[Any], rows: int) -> NDArray[np.int64]:
+        counts = np.diff(pos)
+        whole = np.zeros(-(-len(counts) // rows) * rows, np.int64)
+        whole[: len(counts)] = counts
+        return _segment_starts(whole.reshape(-1, rows).max(axis=1, initial=0))
+
+    def place_beside(
+        self, pos: NDArray[Any], crd: NDArray[Any], rows: int, starts: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        parents, places = np.arange(len(pos) - 1, dtype=np.int64), rows * int(starts[-1])
+        kind, firsts, pasts = index_dtype(places), starts[parents // rows], starts[parents // rows + 1]
+        ends = firsts + np.diff(pos)
+        slots = np.arange(len(crd)) * rows + np.repeat(rows * (firsts - pos[:-1]) + parents % rows, np.diff(pos))
+        beside = aligned_full(places, 0, crd.dtype)
+        beside[slots] = crd
+        left = np.where(pos[1:] > pos[:-1], pasts - ends, 0)
+        behind = np.arange(left.sum()) * rows + np.repeat(rows * (ends - np.cumsum(left) + left) + parents % rows, left)
+        beside[behind] = np.repeat(crd[pos[1:][left > 0] - 1], left[left > 0])
+        return beside, aligned_copy(ends, kind), aligned_copy(slots, kind)
+
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
         return position.astype(np.int64) * extent + column
 

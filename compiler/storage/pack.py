@@ -69,5 +69,6 @@ def _pack_values(frontier: Frontier, values: NDArray[Any], fill_value: Any) -> N
         return values
     full = len(values) >= frontier.count
     packed = aligned_empty(frontier.count, values.dtype) if full else aligned_full(frontier.count, fill_value, values.dtype)
-    active().scatter(values, frontier.positions(len(values)), packed)
+    position = frontier.positions(len(values)) if frontier.position is None else frontier.position
+    active().scatter(values, position, packed)
     return packed

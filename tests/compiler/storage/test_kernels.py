@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import pytest
-from sparsetune.compiler.storage import kernels
+from sparsetune.compiler.storage import aligned, kernels
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.dtypes import SUPPORTED
 from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
@@ -120,6 +120,24 @@ def test_patterns(pair: tuple[kernels.Kernels, NumpyKernels], kinds: tuple, diff
         assert one.dtype == other.dtype
         assert np.array_equal(one, other)
     assert len(found[1]) == sum(map(len, {tuple(fibre): fibre for fibre in fibres}.values())) or different > 40
+
+
+@pytest.mark.parametrize("kinds", [(np.int32, np.int32), (np.int64, np.int32), (np.int32, np.int64)])
+@pytest.mark.parametrize("limit", [aligned.INDEX_LIMIT, 1000])
+@pytest.mark.parametrize("parents", [0, 1, 8, 30_003])
+def test_slices(
+    pair: tuple[kernels.Kernels, NumpyKernels], kinds: tuple, limit: int, parents: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aligned, "INDEX_LIMIT", limit)
+    rng = np.random.default_rng(12)
+    lengths = np.where(rng.random(parents) < 0.3, 0, rng.zipf(2.0, parents).clip(max=400))
+    pos = np.cumsum([0, *lengths]).astype(kinds[0])
+    crd = rng.integers(0, 10**6, pos[-1]).astype(kinds[1])
+    starts, expected = (one.slices(pos, 4) for one in pair)
+    assert np.array_equal(starts, expected)
+    for one, other in zip(*(one.place_beside(pos, crd, 4, starts) for one in pair), strict=True):
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.float64, np.complex128])
