@@ -130,7 +130,7 @@ class _Batches:
             Declare(self.alike, self._are_alike()),
             *(() if self.moving else self._longest()),
             self._steadiness(),
-            If(self._one_by_one(), self._rows(loop.body), If(self.alike, self._foreseen(), self._uneven())),
+            self._chosen(),
         ))  # fmt: skip
         body = Steps((
             Declare(self.first, _plus(loop.low, Binary("*", number, a_block, I64))),
@@ -208,6 +208,13 @@ class _Batches:
             SetVar(self.alike, Binary("<=", Binary("*", changes, Const(ROWS, I64), I64), Binary("*", self.rows, most, I64), BOOL)),
         )))  # fmt: skip
 
+    def _chosen(self) -> Step:
+        """Return the way that suits a block's rows."""
+        one_by_one, rows = self._one_by_one(), self._rows(self.loop.body)
+        if self.moving:  # no terms of all first: two ways are one, since compilers have registers for few
+            return If(Binary("or", one_by_one, Unary("not", self.alike, BOOL), BOOL), rows, self._foreseen())
+        return If(one_by_one, rows, If(self.alike, self._foreseen(), self._uneven()))
+
     def _one_by_one(self) -> Value:
         """Return whether a block's rows are few, long, or alike and more than are added at once: vectors of each row are cheapest."""
         whole: Value = Binary("<", self.rows, Const(FEWEST, I64), BOOL)
@@ -239,9 +246,7 @@ class _Batches:
         return For(self.loop.variable, self.first, self.past, body, origin=self.loop.origin)
 
     def _uneven(self) -> Step:
-        """Return what sums rows whose ends are not predicted: terms of all first, where they do not depend on their row."""
-        if self.moving:
-            return self._rows(self.loop.body)
+        """Return what sums rows whose ends are not predicted: terms of all first."""
         ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
         twice = [self._are_longer(number, AT_ONCE) for number in range(len(self.sums))]
         at_once = [
