@@ -15,25 +15,19 @@ from ..ir.nodes import (
     I64,
     SHARE_BEGIN,
     SHARE_NUMBER,
-    Allocate,
-    ArrayRef,
     Binary,
     Call,
     Const,
     Declare,
-    Fill,
     For,
     Function,
     If,
-    Load,
     Node,
     Parallel,
-    Prefetch,
     Select,
     SetVar,
     Step,
     Steps,
-    Store,
     Value,
     Var,
     Vector,
@@ -96,7 +90,7 @@ def _is_plain(loop: For, rows: int) -> bool:
 
 def _body_of(loop: For, rows: int, number: Var, lane: Var) -> Step:
     """Return the body for the row of a lane, in which conditions that guard harmless additions are values."""
-    body = substitute(_with_scalars(loop.body), {loop.variable.name: Binary("+", multiply(number, integer(rows)), lane, I64)})
+    body = substitute(loop.body, {loop.variable.name: Binary("+", multiply(number, integer(rows)), lane, I64)})
     declared: dict[str, Value] = {}
 
     def change(node: Node) -> Node:
@@ -113,26 +107,6 @@ def _body_of(loop: For, rows: int, number: Var, lane: Var) -> Step:
                 declared[variable.name] = value
             case If(Call("harmless", (condition,)), then, None):
                 return _added_where(condition, then) or node
-        return node
-
-    return transform(body, change)
-
-
-def _with_scalars(body: Step) -> Step:
-    """Return a body whose register arrays of one element, such as the sums of one column, are variables."""
-    single = {node.array: Var(node.array, node.type) for node in nodes_of(body, Allocate) if node.storage == "registers" and node.zero
-              and node.length == ONE and node.type.is_float}  # fmt: skip
-    if not single or any(node.array in single for node in nodes_of(body, ArrayRef, Fill, Prefetch)):
-        return body
-
-    def change(node: Node) -> Node:
-        match node:
-            case Allocate(array) if array in single:
-                return Declare(single[array], Const(0.0, single[array].type))
-            case Load(array, Const(0)) if array in single:
-                return single[array]
-            case Store(array, Const(0), value, op) if array in single:
-                return SetVar(single[array], value, op)
         return node
 
     return transform(body, change)

@@ -22,6 +22,7 @@ from .offered import offer_vectors, undecided
 from .placement import place_large_arrays, too_large_for_stack
 from .segments import separate_whole_segments
 from .simplify import simplify
+from .single import single_registers
 from .streams import pass_caches
 from .sums import sum_in_vectors
 from .vectorize import vectorize
@@ -36,6 +37,7 @@ LOCKED_ONCE = Property("loops that update one place atomically do so once")
 ROW_BY_ROW = Property("rows are visited one by one")
 WHOLE = Property("segments that lie inside a tile have a loop of their own")
 STORED_ONCE = Property("rows that one tile has are stored")
+SCALAR = Property("register arrays of one number are variables")
 SKIPPED = Property("loops that store sums of rows have a form for rows nearly all of which are empty")
 UNTAGGED = Property("sums of which a schedule says nothing bear no tag")
 BATCHED = Property("short rows are summed in batches")
@@ -63,16 +65,17 @@ CPU = PassList(
         Pass("atomics", gather_atomics, requires=_all(LIVE, JOINED, ROW_BY_ROW), gives=_all(LOCKED_ONCE)),
         Pass("segments", separate_whole_segments, requires=_all(PLACED, LOCKED_ONCE, ROW_BY_ROW), gives=_all(WHOLE), ends=_all(APART)),
         Pass("whole_rows", store_whole_rows, requires=_all(WHOLE, ROW_BY_ROW), gives=_all(STORED_ONCE), ends=_all(LIVE)),
-        Pass("abreast", rows_abreast, requires=_all(FOLDED, STORED_ONCE, ROW_BY_ROW, UNTAGGED)),
-        Pass("empty_rows", skip_empty_rows, requires=_all(STORED_ONCE, ROW_BY_ROW, UNTAGGED), gives=_all(SKIPPED)),
+        Pass("single", lambda function, _: single_registers(function), requires=_all(PLACED, FOLDED, STORED_ONCE), gives=_all(SCALAR)),
+        Pass("abreast", rows_abreast, requires=_all(FOLDED, STORED_ONCE, ROW_BY_ROW, UNTAGGED, SCALAR)),
+        Pass("empty_rows", skip_empty_rows, requires=_all(STORED_ONCE, ROW_BY_ROW, UNTAGGED, SCALAR), gives=_all(SKIPPED)),
         Pass(
             "batches",
             batch_short_sums,
-            requires=_all(RAISED, STORED_ONCE, SKIPPED, UNTAGGED),
+            requires=_all(RAISED, STORED_ONCE, SKIPPED, UNTAGGED, SCALAR),
             gives=_all(BATCHED),
             ends=_all(ROW_BY_ROW, WHOLE, APART),
         ),
-        Pass("sums", sum_in_vectors, requires=_all(RAISED, BATCHED), gives=_all(TAGGED), ends=_all(UNTAGGED)),
+        Pass("sums", sum_in_vectors, requires=_all(RAISED, BATCHED, SCALAR), gives=_all(TAGGED), ends=_all(UNTAGGED)),
         Pass("factors", take_out_factors, requires=_all(TAGGED), gives=_all(FACTORED)),
         Pass("registers", name_registers_apart, requires=_all(PLACED), gives=_all(APART)),
         Pass("counted", count_from_zero, requires=_all(TAGGED), gives=_all(COUNTED)),

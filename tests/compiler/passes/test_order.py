@@ -30,6 +30,8 @@ KERNELS = {
     "diagonal": ("y(i) = B(i,i)", {}, "parallelize(i, cpu_vector, no_races)", {}),
     "function": ("R(i,j) = exp(A(i,j))", {"A": "csr", "R": "csr"}, "", {}),
     "slices": ("y(i) = A(i,j) * x(j)", {"A": "dense, sliced"}, "", {}),
+    "column": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, "", {"k": 1}),
+    "column of slices": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "dense, sliced"}, "", {"k": 1}),
     "row sums": ("y(i) = A(i,j) * b(i)", {"A": "csr", "y": "compressed"}, "", {}),
 }  # fmt: skip
 SWAPS = [(first, second) for first in range(len(CPU.passes)) for second in range(first + 1, len(CPU.passes))]

@@ -1,0 +1,39 @@
+"""Register arrays of one element are variables: a product with a matrix of one column is that with a vector.
+
+Passes for sums look for scalars, so that ``for p: t[0] += ...`` got neither batches of short rows, nor lanes, nor vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.arithmetic import ONE
+from ..ir.nodes import Allocate, ArrayRef, Const, Declare, Fill, Function, Load, Node, Prefetch, SetVar, Store, Var
+from ..ir.rewrite import as_steps, nodes_of, transform
+
+
+def single_registers(function: Function) -> Function:
+    """Return a kernel in which register arrays of one floating-point number, which begin as 0, are variables."""
+    made = nodes_of(function.body, Allocate)
+    single = {node.array: Var(node.array, node.type) for node in made if _is_single(node)}
+    whole = nodes_of(function.body, ArrayRef, Fill, Prefetch)
+    taken = {node.array for node in (*whole, *(node for node in made if not _is_single(node)))}
+    single = {array: variable for array, variable in single.items() if array not in taken}
+    if not single:
+        return function
+
+    def change(node: Node) -> Node:
+        match node:
+            case Allocate(array) if array in single:
+                return Declare(single[array], Const(0.0, single[array].type))
+            case Load(array, Const(0)) if array in single:
+                return single[array]
+            case Store(array, Const(0), value, op) if array in single:
+                return SetVar(single[array], value, op)
+        return node
+
+    return replace(function, body=as_steps(transform(function.body, change)))
+
+
+def _is_single(node: Allocate) -> bool:
+    return node.storage == "registers" and node.zero and node.length == ONE and node.type.is_float
