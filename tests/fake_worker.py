@@ -2,8 +2,9 @@
 
 Schedules of fakes are words: ``sleep 0.01`` takes that long, by a clock of its own that nothing else on the machine disturbs,
 ``crash``, ``hang``, ``wrong``, ``illegal``, ``compile``, ``bug``,
-``nan``, ``waits-for-another X`` (to be compiled beside it) and ``same as X`` (the source of X). Where a real schedule is needed,
-``unroll(j, N)`` stands for word N of ``CODES``, and the default schedule for the first, or for WORD.
+``convert 0.001`` (after a conversion of 20 ms), ``nan``, ``waits-for-another X`` (to be compiled beside it) and ``same as X`` (the source
+of X). Where a real schedule is needed, ``unroll(j, N)`` stands for word N of ``CODES``, and the default schedule for the first, or for
+WORD.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from sparsetune.tuner.measure.oracle import evaluate_dense
 from sparsetune.tuner.measure.sampling import Contestant, burst, run_once
 from sparsetune.tuner.measure.timing import measure
 
-CODES = ("sleep 0.004", "sleep 0.002", "sleep 0.001", "crash", "wrong", "illegal", "compile", "same as sleep 0.002", "sleep 0.003", "hang")
+CODES = ("sleep 0.004", "sleep 0.002", "sleep 0.001", "crash", "wrong", "illegal", "compile", "same as sleep 0.002", "sleep 0.003", "hang",
+         "convert 0.0005", "convert 0.001")  # fmt: skip
 
 DEFAULT = " ".join(sys.argv[1:]) or CODES[0]
 
@@ -64,7 +66,7 @@ class FakeKernel:
         self.task = task
         self.words = schedule.split()
         self.source = f"{task.expression}: {schedule.removeprefix('same as ')}"
-        self.converts = self.shares_work = False
+        self.converts, self.shares_work = self.words[0] == "convert", False
         self.built_by = ("gcc: 1.0", "-O3")
 
     def load(self, seconds: float) -> None:
@@ -77,11 +79,14 @@ class FakeKernel:
 
     def bind(self, operands: Mapping[str, Tensor], threads: int, out: Any = None) -> Any:
         dense = {name: operand.to_numpy() for name, operand in operands.items()}
+        end = time.process_time() + 0.02 * self.converts
+        while time.process_time() < end:
+            continue
         right = evaluate_dense(parse(self.task.expression), dense, self.task.extents)
 
         def run() -> Any:
             match self.words:
-                case ["same", "as", "sleep", seconds] | ["sleep", seconds]:
+                case ["same", "as", "sleep", seconds] | ["sleep" | "convert", seconds]:
                     CLOCK.sleep(float(seconds))
                 case ["crash"]:
                     os.abort()

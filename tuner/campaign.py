@@ -11,7 +11,7 @@ from .database import Database
 from .environment import code_version, describe_environment, load_per_core
 from .measure.policy import Policy
 from .problem import Problem
-from .records import Measurement, Status, digest
+from .records import CONVERSION, Measurement, Status, digest
 
 DEFAULT = ""
 """The text of the default schedule."""
@@ -64,8 +64,8 @@ class Campaign:
         """Return what a measurement was taken with, and on a GPU how fast its clocks are now, and what holds them back."""
         return self.environment if self.problem.target == "cpu" else {**self.environment, "gpu": gpu_state()}
 
-    def record(self, role: str, canonical: str, status: Status, **fields: Any) -> Measurement:
-        """Write one measurement of a schedule in canonical names; it lasts whatever happens next."""
+    def record(self, role: str, canonical: str, status: Status, conversion: float = 0.0, **fields: Any) -> Measurement:
+        """Write one measurement of a schedule in canonical names; it lasts whatever happens next. ``conversion``: seconds of it."""
         measurement = Measurement(
             workload=self.problem.workload,
             input=self.problem.input,
@@ -73,7 +73,7 @@ class Campaign:
             role=role,
             schedule=canonical,
             status=status,
-            environment=self._environment(),
+            environment=self._environment() | ({CONVERSION: conversion} if conversion else {}),
             load=load_per_core(),
             code=code_version(),
             **fields,

@@ -12,6 +12,7 @@ from ..compiler.schedule.schedule import Schedule
 from .account import FIELD, account_of
 from .beginning import StandIn
 from .campaign import DEFAULT, Campaign
+from .converted import CONVERTED, Converted
 from .environment import code_version
 from .kernels import default_keeps_bound
 from .measure.finals import MIN_ROUNDS, Burst, Comparison, Verdict, play
@@ -146,7 +147,7 @@ def _complexity(schedule: str) -> int:
 
 def decided(
     campaign: Campaign, trials: Trials, stages: list[dict[str, Any]], verdict: Verdict, samples: Samples, policy: Policy,
-    stand_in: StandIn | None = None,
+    stand_in: StandIn | None = None, converted: Converted | None = None,
 ) -> Decision:  # fmt: skip
     """Record the finals and the decision. For a default schedule that was ended, its time until then is recorded, a lower bound."""
     rules = policy.as_dict() | campaign.problem.limits.given
@@ -156,10 +157,10 @@ def decided(
         campaign.record("final", schedule, Status.OK, policy=rules, **final)
     problem, winner, seconds = campaign.problem, trials[verdict.winner], median(verdict.times[verdict.winner])
     account = account_of(problem, stages, problem.from_canonical(verdict.winner))
-    over, stopped = verdict.against_default, {}
+    over, more = verdict.against_default, {} if converted is None else {CONVERTED: converted.as_dict()}
     default_seconds = median(verdict.times[DEFAULT]) if stand_in is None else max(stand_in.stopped, seconds)
     if stand_in is not None:
-        over, stopped = Comparison(*3 * [default_seconds / seconds]), {STOPPED: default_seconds}
+        over, more = Comparison(*3 * [default_seconds / seconds]), more | {STOPPED: default_seconds}
     decision = Decision(
         workload=problem.workload,
         input=problem.input,
@@ -173,7 +174,7 @@ def decided(
         policy=rules,
         compiler=winner.compiler,
         flags=winner.flags,
-        environment=campaign.environment | {FIELD: account.as_dict()} | stopped,
+        environment=campaign.environment | {FIELD: account.as_dict()} | more,
         code=code_version(),
     )
     campaign.store.add(decision)

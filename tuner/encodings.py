@@ -7,7 +7,7 @@ Whether an operand can be stored so depends on its values and coordinates, not o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from ..compiler.concrete.mirrored import is_mirrored
@@ -18,6 +18,7 @@ from ..compiler.levels import COMPRESSED, DENSE, SYMMETRIC, level_kinds
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.schedule import directives as d
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.space.template import Template
 from ..compiler.storage.tensor import Tensor
 from .features import remembered
 from .problem import Problem
@@ -49,6 +50,20 @@ def encoded_formats(problem: Problem) -> Iterator[tuple[Access, Format]]:
 def encoded_schedules(problem: Problem) -> list[Schedule]:
     """Return schedules that only store an operand in another encoding."""
     return [Schedule([d.Convert(operand, str(form))]) for operand, form in encoded_formats(problem)]
+
+
+def foremost_encoded(problem: Problem, templates: Sequence[Template], most: int) -> list[Schedule]:
+    """Return the first schedule for each other encoding among templates, the most promising of which come first; so many at most.
+
+    Conversion counts in every call, which puts them behind; but kernels that are bound convert once (``converted``).
+    """
+    encodings = {directive for schedule in encoded_schedules(problem) for directive in schedule.directives}
+    found: dict[Hashable, Schedule] = {}
+    for template in templates:
+        wanted = tuple(part for part in template.parts if part in encodings)
+        if wanted and wanted not in found and len(found) < most:
+            found[wanted] = template.fill()
+    return list(found.values())
 
 
 def encodings_hold(problem: Problem, program: Program) -> bool:

@@ -22,6 +22,7 @@ def result_html(result: TuneResult) -> str:
         "best time": _milliseconds(result.best_time),
         "default time": "not run to its end" if result.default_time is None else _milliseconds(result.default_time),
         "speedup": result.shown_speedup,
+        **({} if result.converted is None else {"bound kernels": str(result.converted)}),
         "trials": f"{len(result.measured)}, {result.failed_trials} failed",
         "database": result.database,
     }

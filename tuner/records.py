@@ -89,6 +89,10 @@ STOPPED = "default_stopped_after"
 """Key of a decision's environment: seconds after which the default schedule was ended, if it did not run to its end."""
 
 
+CONVERSION = "conversion_seconds"
+"""Key of a measurement's environment: the part of its seconds that operands take to be converted, if they are."""
+
+
 @frozen
 class Workload:
     """Machine, kernel and the way it is called.
@@ -189,6 +193,12 @@ class Measurement:
     def times(self) -> tuple[float, ...]:
         """Seconds a run of every sample."""
         return tuple(sample[0] for sample in self.samples)
+
+    @property
+    def conversion(self) -> float:
+        """The part of ``seconds`` that operands take to be converted."""
+        found = self.environment.get(CONVERSION)
+        return float(found) if isinstance(found, (int, float)) else 0.0
 
     @property
     def key(self) -> str:

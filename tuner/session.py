@@ -25,8 +25,10 @@ from ..compiler.source import quoted
 from .attempts import progress_of, try_all
 from .beginning import begun
 from .campaign import DEFAULT, Campaign
+from .converted import once_converted
 from .database import Database, open_database, studies_folder
 from .decision import decided, played
+from .encodings import foremost_encoded
 from .kernels import compile_problem
 from .limits import make_limits, workspace_elements
 from .lookup import NOTHING, lookup_problem
@@ -50,6 +52,7 @@ _PRUNING_SHARE = 0.2  # of a time budget, that static pruning may take at most
 _FINAL_SHARE = 0.25  # of a time budget, kept for the finals
 _LEAST_SECONDS = 4.0  # a budget below this ends the search as soon, but not what runs
 _MUCH = 0.05  # of a time budget: a default schedule that is expected to take so much of it is not what others wait for
+_ENCODED_SHARE = 0.1  # of the trials, that other encodings of operands may have before the search begins
 _OVERTIME = 1.0  # seconds after a budget at which whatever runs is ended
 
 
@@ -163,13 +166,15 @@ def tune_problem(
         stand_in = begun(trials, runner, _quickest(problem, space, allowed), start, allowed, limit + _OVERTIME)
         runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
-            first = {"given": given, "untuned": [untuned]}
+            encoded = foremost_encoded(problem, space.templates, int(_ENCODED_SHARE * budget.trials))
+            first = {"given": given, "untuned": [untuned], "search": [problem.to_canonical(one) for one in encoded]}
             try_all(campaign, trials, search, settings.sampler, runner, budget, deadline, report, first, helpers)
         runner.end = limit + _OVERTIME
         report(progress_of("finals", trials, budget))
         seconds = math.inf if budget.seconds is None else _FINAL_SHARE * budget.seconds
         verdict, samples = played(trials, runner, settings.policy, seconds, untuned, stand_in)
-    decision = decided(campaign, trials, stages, verdict, samples, settings.policy, stand_in)
+        converted = once_converted(trials, runner, settings.policy, verdict.winner, limit - time.monotonic())
+    decision = decided(campaign, trials, stages, verdict, samples, settings.policy, stand_in, converted)
     found = result_of(campaign, trials, stages, space.templates, decision, settings.also)
     found = replace(found, seconds=time.monotonic() - start)
     tell(f"tuned '{problem.expression}': {found.reason}")

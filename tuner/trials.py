@@ -12,6 +12,7 @@ from .campaign import DEFAULT, MOST_MESSAGE, Campaign
 from .measure.helpers import Question
 from .measure.outcomes import Built, Measured, Rival
 from .measure.runner import Runner
+from .measure.sampling import Sample
 from .records import Measurement, Status
 
 
@@ -35,6 +36,8 @@ class Trial:
         same_as: number of the trial with the same generated source, whose time this is; None for most.
         source: digest of the generated source.
         message: why it failed, or why timing stopped.
+        conversion: the part of ``seconds`` that converting operands takes; a bound kernel does that once.
+        once_converted: seconds of the fastest run without it, as far as that is known of a disturbed trial; None where nothing ran.
     """
 
     number: int
@@ -54,6 +57,8 @@ class Trial:
     compiler: str
     flags: str
     message: str
+    conversion: float = 0.0
+    once_converted: float | None = None
 
 
 def _seconds(trial: Trial) -> float:
@@ -164,7 +169,7 @@ class Trials:
             return self._note(schedule, Measured(built.status, message=built.message), fields)
         twin = self._by_source.get(built.source)
         if twin is not None:
-            same = Measured(twin.status, twin.seconds, twin.low, twin.high, disturbed=twin.disturbed)
+            same = Measured(twin.status, twin.seconds, twin.low, twin.high, disturbed=twin.disturbed, conversion=twin.conversion)
             return self._note(schedule, replace(same, message=f"same code as trial {twin.number}"), fields)
         assert measured is not None
         return self._note(schedule, measured, fields)
@@ -197,6 +202,7 @@ class Trials:
             samples=measured.samples,
             disturbed=measured.disturbed,
             policy=measured.policy,
+            conversion=measured.conversion,
             message=(measured.message or measured.stopped)[:MOST_MESSAGE],
             **fields,
         )
@@ -226,6 +232,8 @@ class Trials:
             compiler=found.compiler,
             flags=found.flags,
             message=found.message,
+            conversion=found.conversion,
+            once_converted=min((Sample.from_row(row).alone - found.conversion for row in found.samples), default=None),
         )
         self._by_schedule[found.schedule] = trial
         if found.source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.template import Template
 from .campaign import Campaign
+from .converted import Converted
 from .payoff import calls_to_pay, conversion_seconds
 from .problem import Problem
 from .prune import counted_stages
@@ -37,6 +39,9 @@ class TuneResult:
         seconds: that this run took; 0 where an earlier one had decided.
         also: stages that were open beside the usual ones.
         default_stopped: seconds after which the default schedule was ended, where its time is not known.
+        converted: the schedule that is surely faster than the best once operands are converted, as a bound kernel does before its first
+            call alone: ``schedule``, ``time``, ``conversion_time``, ``speedup`` over the best (``low``, ``high``), ``pays_after`` calls;
+            None where there is none.
     """
 
     problem: Problem
@@ -53,6 +58,7 @@ class TuneResult:
     seconds: float = 0.0
     also: tuple[str, ...] = ()
     default_stopped: float | None = None
+    converted: Converted | None = None
 
     @property
     def speedup(self) -> float | None:
@@ -92,9 +98,10 @@ class TuneResult:
             return f"{self.best} (fastest of {len(self.measured)} trials: {self.best_time:.3g} s; {stopped})"
         times = f"{self.best_time:.3g} s, the default schedule {self.default_time:.3g} s"
         interval = f"{self.speedup:.2f} times as fast, 95% interval {self.speedup_low:.2f} to {self.speedup_high:.2f}"
+        more = "" if self.converted is None else f"; {self.converted}"
         if not self.best.directives:
-            return f"the default schedule (none of {len(self.measured)} trials was surely faster than its {self.default_time:.3g} s)"
-        return f"{self.best} (finals of {len(self.measured)} trials: {times}; {interval})"
+            return f"the default schedule (none of {len(self.measured)} trials was surely faster than its {self.default_time:.3g} s{more})"
+        return f"{self.best} (finals of {len(self.measured)} trials: {times}; {interval}{more})"
 
     @cached_property
     def conversion_time(self) -> float:
@@ -149,7 +156,7 @@ def result_of(
     also: tuple[str, ...] = (),
 ) -> TuneResult:
     """Return what a campaign that has come to a decision found."""
-    stopped = decision.default_stopped
+    stopped, converted = decision.default_stopped, Converted.of(decision.environment)
     return TuneResult(
         problem=campaign.problem,
         best=campaign.problem.from_canonical(decision.schedule),
@@ -164,4 +171,5 @@ def result_of(
         database=campaign.store.url,
         also=also,
         default_stopped=decision.default_seconds if stopped else None,
+        converted=converted and replace(converted, schedule=campaign.problem.from_canonical(str(converted.schedule))),
     )

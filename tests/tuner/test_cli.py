@@ -92,7 +92,7 @@ def test_tune_prints_the_keys_of_the_contract(call, own_database: Path) -> None:
     found = call_json(call, "tune", SPMV, "-i", RANDOM, "--trials", "3", "--threads", "1")
     assert list(found) == [
         "expression", "machine", "target", "threads", "stages", "trials", "failed_trials", "default_time", "best_time", "speedup",
-        "best_schedule", "database", "conversion_time", "pays_after",
+        "best_schedule", "database", "conversion_time", "pays_after", "converted",
     ]  # fmt: skip
     assert (found["expression"], found["target"], found["threads"]) == (SPMV, "cpu", 1)
     assert found["trials"] == 3

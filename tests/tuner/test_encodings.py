@@ -12,9 +12,10 @@ import sparsetune as st
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.tuner.costs import operations
-from sparsetune.tuner.encodings import encoded_schedules
+from sparsetune.tuner.encodings import encoded_schedules, foremost_encoded
 from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.prune import surviving_space
 
 HALF, NARROW, SLICED, PATTERNED = (f'convert(A, "dense, {kind}")' for kind in ("symmetric", "narrow", "sliced", "patterned"))
 
@@ -106,6 +107,17 @@ def test_what_is_no_product_is_tuned_on_the_whole_matrix() -> None:
     found = problem(st.tensor(matrix, "dense, symmetric"), "C(i,j) = A(i,k) * A(k,j)", output_format="csr")
     assert found.formats["A"] == Format("csr")
     assert np.array_equal(found.operands["A"].to_numpy(), matrix.toarray())
+
+
+def test_encodings_are_tried_before_the_search_though_every_call_pays_for_them() -> None:
+    """The model counts conversions in every call, and leaves schedules that have any to the end."""
+    made = make_problem("y(i) = A(i,j) * x(j)", {"A": drawn(), "x": np.ones(40)}, threads=1)
+    templates = surviving_space(made)[0].templates
+    found = [str(schedule) for schedule in foremost_encoded(made, templates, 5)]
+    assert [text.split("; ")[0] for text in found] == [NARROW, SLICED]
+    assert [str(schedule) for schedule in foremost_encoded(made, templates, 1)] == found[:1]
+    result = st.tune("y(i) = A(i,j) * x(j)", {"A": drawn(), "x": np.ones(40)}, trials=20, threads=1)
+    assert set(found) <= set(result.trials.schedule[: 2 + len(found)])
 
 
 def test_what_conversion_takes_is_told_of_what_is_tuned() -> None:

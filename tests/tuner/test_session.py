@@ -18,6 +18,9 @@ import pytest
 from sparsetune.compiler.errors import ScheduleError, TuningError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.tuner import converted
+from sparsetune.tuner.commands.tune import as_json
+from sparsetune.tuner.converted import CONVERTED, Converted
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.outcomes import Built
@@ -25,6 +28,7 @@ from sparsetune.tuner.measure.runner import Runner
 from sparsetune.tuner.measure.worker_process import Worker
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
+from sparsetune.tuner.report.material import read_material
 from sparsetune.tuner.session import check_schedules, check_seed, make_budget
 from tuner_campaigns import ALL, FAKE, GOOD, SETTINGS, campaign, spmv
 
@@ -283,6 +287,37 @@ def test_what_a_schedule_costs_stands_beside_what_it_gains(database: Path) -> No
     assert converts.conversion_time > 0
     slower = replace(converts, best_time=1.0)
     assert slower.pays_after == {"conversion": None, "build": None, "tuning": None}
+
+
+def test_what_pays_once_operands_are_converted_stands_beside_the_best(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversion of 20 ms in every call makes the fastest kernel the slowest; a bound one does it once."""
+    monkeypatch.setattr(converted, "conversion_seconds", lambda *_given: 1.0)  # fakes convert in the measuring process alone
+    result = campaign(database, codes=(2, 10))
+    assert str(result.best) == "unroll(j, 2)"
+    found = result.converted
+    assert found is not None
+    assert str(found.schedule) == "unroll(j, 10)"
+    assert found.speedup == pytest.approx(2, rel=0.02)
+    assert found.low <= found.speedup <= found.high
+    assert found.conversion_time > 0.02
+    assert found.pays_after == pytest.approx(found.conversion_time / (result.best_time - found.time), rel=0.1)
+    told = f"unroll(j, 10) is {found.speedup:.2f} times as fast"
+    assert told in result.reason
+    assert told in result._repr_html_()
+    with open_database(database) as store:
+        (shown,) = read_material(store).results
+        assert told in str(shown.converted)
+    assert as_json(result)["converted"] == {**found.as_dict(), "schedule": "unroll(j, 10)"}
+    assert campaign(database, codes=(2, 10)).converted == found  # from its records
+    with open_database(database) as store:
+        (told,) = (trial for trial in store.measurements(role="trial") if "10" in trial.schedule)
+        assert told.seconds > told.conversion > 0.02
+
+
+def test_what_is_no_faster_once_converted_is_not_told(database: Path) -> None:
+    assert campaign(database, codes=(2, 11)).converted is None
+    environment = {CONVERTED: {"schedule": "unroll(j, 2)", "time": 1.0, "speedup": "fast"}}
+    assert Converted.of({}) is Converted.of(environment) is Converted.of({CONVERTED: 3}) is None
 
 
 def test_a_search_builds_its_candidates_some_at_a_time(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

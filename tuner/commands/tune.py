@@ -115,6 +115,7 @@ def as_json(result: TuneResult) -> dict[str, Any]:
         "database": result.database,
         "conversion_time": result.conversion_time,
         "pays_after": result.pays_after,
+        "converted": result.converted and result.converted.as_dict(),
         **({} if result.default_stopped is None else {"default_stopped": result.default_stopped}),
     }
 
@@ -190,6 +191,8 @@ def _show(result: TuneResult) -> None:
     if result.conversion_time:
         calls = {name: "never" if count is None else f"after {count} calls" for name, count in result.pays_after.items()}
         print(f"conversion  {show_seconds(result.conversion_time)}; pays {calls['conversion']}, with the build {calls['build']}")
+    if result.converted is not None:
+        print(f"bound       {result.converted}; a bound kernel converts once")
     if result.ties:
         print(f"ties        {len(result.ties)} finalists are not surely slower; the simplest was chosen:")
         for tie in result.ties:

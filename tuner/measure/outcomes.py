@@ -42,6 +42,7 @@ class Measured:
         disturbed: whether the times stand by themselves no more (``timing.Timing``).
         policy: how it was timed.
         stopped: why it was not run more often.
+        conversion: seconds of ``seconds`` that operands take to be converted, as they are before each call that stands alone.
     """
 
     status: Status
@@ -53,6 +54,7 @@ class Measured:
     policy: Mapping[str, Any] = field(default_factory=dict)
     stopped: str = ""
     message: str = ""
+    conversion: float = 0.0
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -74,4 +76,4 @@ class Measured:
         if disturbed and rival is not None and reply["ratio"] is not None:
             alone = min(Sample.from_row(row).least for row in samples)
             seconds, low, high = (max(alone, ratio * rival.seconds) for ratio in (reply["ratio"], *reply["ratio_interval"]))
-        return cls(status, seconds, low, high, samples, disturbed, policy.as_dict(), reply["stopped"], message)
+        return cls(status, seconds, low, high, samples, disturbed, policy.as_dict(), reply["stopped"], message, reply["conversion"])

@@ -138,19 +138,22 @@ class Runner:
             self._slowest = found.seconds
         return found
 
-    def burst(self, schedule: str, seconds: float, expected: float) -> tuple[tuple[float, ...], bool] | None:
+    def burst(
+        self, schedule: str, seconds: float, expected: float, converted: bool = False
+    ) -> tuple[tuple[float, ...], bool] | None:
         """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds, and whether fewer of its samples
         than that takes were undisturbed; None where it fails.
 
         Args:
             expected: seconds that one run takes.
+            converted: whether operands count as converted before.
         """
         cold = self.policy.is_cold
         batch, batches = burst_size(seconds, expected, cold)
         limit = _GRACE_SECONDS + 100 * (batch * batches + 1) * expected
         try:
             with self._in_turn():
-                reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches, cold=cold)
+                reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches, cold=cold, converted=converted)
         except Lost:
             return None
         return (tuple(reply["sample"]), reply["crowded"]) if reply["status"] == "ok" else None

@@ -146,11 +146,14 @@ class Service:
             "ratio_interval": timing.ratio_interval,
             "disturbed": timing.disturbed,
             "stopped": timing.stopped,
+            "conversion": mine.beside,
         }
 
-    def burst(self, schedule: str, batch: int, batches: int, cold: bool) -> dict[str, Any]:
-        """Run a finalist once to warm up, then in batches; the reply has the fastest of them, and whether fewer were undisturbed."""
+    def burst(self, schedule: str, batch: int, batches: int, cold: bool, converted: bool = False) -> dict[str, Any]:
+        """Run a finalist once to warm up, then in batches; the reply has the fastest of them, and whether fewer were undisturbed.
+        ``converted``: conversions do not count."""
         mine = self._colder(self._bind(schedule)) if cold else self._bind(schedule)
+        mine = replace(mine, beside=0.0) if converted else mine
         mine.run()
         samples = burst(mine, batch, batches, self._counters)
         return {"status": "ok", "sample": fastest(samples).as_row(), "crowded": len(quiet(samples)) < batches}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from ...compiler.errors import DataError, SparsetuneError
 from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
+from ...compiler.schedule.schedule import Schedule
 from ..account import Account
 from ..comparison import OURS, OURS_BY_DEFAULT, OURS_UNTUNED
+from ..converted import Converted
 from ..database import Database
 from ..measure.limits import Limits, known_limits
 from ..records import Decision, Input, Measurement
@@ -84,6 +87,12 @@ class Result:
     @property
     def schedule(self) -> str:
         return self.account.schedule(self.decision.schedule)
+
+    @property
+    def converted(self) -> Converted | None:
+        """The schedule that a bound kernel, which converts once, is faster with."""
+        found = Converted.of(self.decision.environment)
+        return found and replace(found, schedule=Schedule(self.account.schedule(str(found.schedule))))
 
     @property
     def rate(self) -> float | None:
