@@ -28,6 +28,9 @@ LOCKED_ONCE = Property("loops that update one place atomically do so once")
 CARRIED = Property("sums that threads make in order are kept in slots, and added behind the kernel", carried)
 APART = Property("register arrays have names of their own", shared_register_names)
 UNIQUE = Property("scalars have names of their own", shared_scalar_names)
+WIDE = Property("neighbouring elements of rows are loaded at once")
+UNROLLED = Property("loops over the elements of a row that a thread has are unrolled")
+AHEAD = Property("loops that are to load several iterations at once do so")
 SPLIT = Property("everything that touches memory stands in kernels", outside_kernels)
 DEALT = Property("elements that all threads of a block or warp see are stored by one of them", done_by_all)
 
@@ -44,13 +47,15 @@ CUDA = PassList(
         Pass("atomics", gather_atomics, requires=_all(LIVE, COUNTED), gives=_all(LOCKED_ONCE)),
         Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
         Pass("owned_rows", store_owned_rows, requires=_all(CARRIED)),
-        Pass("wide_loads", load_widely, requires=_all(CARRIED)),
-        Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED), ends=_all(LIVE)),
-        Pass("loads_ahead", load_ahead, requires=_all(CARRIED)),
+        Pass("wide_loads", load_widely, requires=_all(CARRIED), gives=_all(WIDE)),
+        Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED), gives=_all(UNROLLED), ends=_all(LIVE)),
+        Pass("loads_ahead", load_ahead, requires=_all(CARRIED), gives=_all(AHEAD)),
         Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(APART)),
         Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),
         Pass("unread", lambda function, _: remove_dead(function), requires=_all(UNIQUE), gives=_all(LIVE)),
-        Pass("kernels", split_kernels, requires=_all(APART, UNIQUE), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)),
+        Pass(
+            "kernels", split_kernels, requires=_all(APART, UNIQUE, WIDE, UNROLLED, AHEAD), gives=_all(SPLIT), ends=_all(LIVE, UNIQUE)
+        ),
         Pass("strides", load_in_strides, requires=_all(SPLIT)),
         Pass("members", deal_to_members, requires=_all(SPLIT), gives=_all(DEALT), ends=_all(UNIQUE)),
         Pass("searches", search_together, requires=_all(DEALT)),
