@@ -5,8 +5,19 @@
 
 #define ST_BOTH __host__ __device__ __forceinline__
 #define ST_DEVICE __device__ __forceinline__
-/* A kernel: threads of a block, and, where it is said how many registers a thread has at most, how many blocks a multiprocessor has room
-   for at least: the compiler takes what these leave. Otherwise it takes few, and may put loads off, one behind the other. */
+/* A kernel: threads of a block, and, where it is said, registers of a thread at most. The compiler is told how many blocks a multiprocessor
+   has to have room for, and takes what these leave. Otherwise it takes few, and may put loads off, one behind the other. */
+/* Threads that a multiprocessor has at once. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ / 100 != 9 && __CUDA_ARCH__ / 100 != 10
+constexpr int st_threads_at_once = __CUDA_ARCH__ < 800 ? 1024 : 1536;
+#else
+constexpr int st_threads_at_once = 2048;
+#endif
+constexpr int st_room_for(int threads, int registers) {
+  const int held = 65536 / (threads * registers), most = st_threads_at_once / threads, found = held < most ? held : most;
+  return found < 1 ? 1 : found < 16 ? found : 16;
+}
+#define ST_KERNEL_WITH(threads, registers) ST_KERNEL(threads, st_room_for(threads, registers))
 #ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type (st_cuda_kernels.h) */
 #define ST_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__) void
 #define ST_KERNEL_OF_TYPES(threads) ST_DEVICE void

@@ -22,6 +22,7 @@
 #define ST_BOTH inline __attribute__((always_inline))
 #define ST_DEVICE inline __attribute__((always_inline))
 #define ST_KERNEL(...) static void
+#define ST_KERNEL_WITH(threads, registers) static void
 #define ST_KERNEL_OF_TYPES(threads) ST_KERNEL(threads)
 #define ST_WARPS_OF(lanes) st_warps_of(lanes)
 #define ST_ARRAY(T) st_array<T>

@@ -82,13 +82,13 @@ ST_DEVICE st_two two_of(const double *array, int64_t place) {
 }
 ST_DEVICE void put_two(double *array, int64_t place, st_two value) { *(double2 *)(array + place) = make_double2(value.x, value.y); }
 #endif
-template <int COLUMNS> struct st_shape {
+template <int COLUMNS> struct st_columns {
   static constexpr int PAIRS = COLUMNS >= 2 * ST_LANES ? COLUMNS / (2 * ST_LANES) : 1, LANES = COLUMNS / (2 * PAIRS);
 };
 template <int COLUMNS>
 ST_DEVICE void wide_rows(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,
                          ST_ARRAY(const double) X, ST_ARRAY(double) Y, const int64_t rows) {
-  constexpr int PAIRS = st_shape<COLUMNS>::PAIRS, LANES = st_shape<COLUMNS>::LANES;
+  constexpr int PAIRS = st_columns<COLUMNS>::PAIRS, LANES = st_columns<COLUMNS>::LANES;
   const int64_t lane = st_thread_of_grid() % LANES, step = st_threads_of_grid() / LANES;
   for (int64_t i = st_thread_of_grid() / LANES; i < rows; i += step) {
     st_two sums[PAIRS] = {};

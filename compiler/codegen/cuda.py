@@ -238,8 +238,7 @@ class _FilePrinter:
         kinds = (f"{kind} *" if name.startswith("*") else kind.removeprefix("const ") for kind, _, name in types)
         self.parts.append(f"ST_ENTRY({', '.join((name, *kinds))})")
         threads = max(kernel.threads, 1)
-        at_least = f", {max(1, _REGISTERS // (kernel.registers * threads))}" if kernel.registers else ""
-        bounds = f"ST_KERNEL({threads}{at_least})"
+        bounds = f"ST_KERNEL_WITH({threads}, {kernel.registers})" if kernel.registers else f"ST_KERNEL({threads})"
         self.kernels += [f"{bounds} {name}({', '.join(parameters)}) {{", *printer.lines, "}", ""]
         return name, arguments
 
@@ -317,9 +316,6 @@ class _Host(StatementPrinter):
         self.line(f"if (!{room}) return st_device.status();")
         return room
 
-
-_REGISTERS = 1 << 16
-"""Of a multiprocessor, which its threads share."""
 
 _OF_TYPES = {"scan": "ST_SCAN", "sort": "ST_SORT", "sort_range": "ST_SORT", "carry": "ST_CARRY"}
 """What host code runs, and the macro that names the kernel for it."""

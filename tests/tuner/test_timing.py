@@ -357,7 +357,7 @@ def test_a_thread_is_not_taken_for_two_where_others_keep_the_cores() -> None:
     waited = 0.5 * 0.008
     samples = [Sample(0.008, Company(0.008, waited)).as_row()] * 5
     reply = {"status": "ok", "seconds": 0.008, "samples": samples, "interval": (0.008, 0.008), "disturbed": True, "stopped": "time"}
-    reply |= {"ratio": 1.0, "ratio_interval": (0.9, 1.1)}
+    reply |= {"ratio": 1.0, "ratio_interval": (0.9, 1.1), "conversion": 0.0}
     found = Measured.from_reply(reply, Rival("two threads", 0.002), Policy())
     assert (found.seconds, found.low, found.high) == (0.004,) * 3
     slow = Measured.from_reply(reply, Rival("another", 0.006), Policy())

@@ -146,7 +146,7 @@ def test_what_has_no_form_is_refused(schedule: str, message: str) -> None:
 def test_nothing_runs_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     kernel = st.compile(SPMV, {"A": "csr"}, target="cuda", arch="sm_90")
-    assert str(kernel.schedule) == "parallelize(i, gpu_thread, no_races)"
+    assert str(kernel.schedule) == "parallelize(i, gpu_thread, no_races, registers, 48)"
     with pytest.raises(BuildError, match=r"^target cuda needs an NVIDIA GPU"):
         kernel(A=np.eye(3), x=np.ones(3))
 
