@@ -13,7 +13,7 @@ constexpr int st_threads_at_once = __CUDA_ARCH__ < 800 ? 1024 : 1536;
 #else
 constexpr int st_threads_at_once = 2048;
 #endif
-constexpr int st_room_for(int threads, int registers) {
+ST_BOTH constexpr int st_room_for(int threads, int registers) {
   const int held = 65536 / (threads * registers), most = st_threads_at_once / threads, found = held < most ? held : most;
   return found < 1 ? 1 : found < 16 ? found : 16;
 }
