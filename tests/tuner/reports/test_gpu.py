@@ -276,7 +276,7 @@ def test_all_that_a_device_needs_is_put_into_a_folder(tmp_path: Path, monkeypatc
     assert done.exit_code == 0, done.output
     assert f"with {2 if data else 0} inputs" in done.output
     assert {path.name for path in target.iterdir()} == {"cache", "inputs", "run", "sparsetune", "wheels"}
-    assert {path.suffix for path in (target / "cache").iterdir()} == {".cubin", ".so"}
+    assert {path.suffix for path in (target / "cache").iterdir()} - {""} == {".cubin", ".so"}  # and what this process needs itself
     assert (target / "sparsetune" / "csrc" / "st_cuda.h").is_file()
     assert not (target / "sparsetune" / "tests").exists()
     shown = subprocess.run(
