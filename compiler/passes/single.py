@@ -26,9 +26,9 @@ def single_registers(function: Function) -> Function:
         match node:
             case Allocate(array) if array in single:
                 return Declare(single[array], Const(0.0, single[array].type))
-            case Load(array, Const(0)) if array in single:
+            case Load(array) if array in single:  # whatever its index says: there is one place
                 return single[array]
-            case Store(array, Const(0), value, op) if array in single:
+            case Store(array, _, value, op) if array in single:
                 return SetVar(single[array], value, op)
         return node
 

@@ -62,3 +62,13 @@ def test_arrays_of_one_number_are_variables(made: tuple[Step, ...], is_changed: 
             Declare(t, Const(0.0, F64)), SetVar(t, Const(2.0, F64), "+"),
         ]  # fmt: skip
         assert not any(isinstance(node, Allocate | ArrayRef) for node in walk(after.body))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("order", ["i, k0, j, k1", "k0, i, j, k1"])
+def test_tiles_of_one_column_have_one_place_whatever_their_index_says(order: str) -> None:
+    schedule = f"split_up(k, k0, k1, 8); reorder({order}); precompute(A(i,j) * X(j,k), k1, k1, w); parallelize({order[:2].strip(',')}, "
+    kernel = st.compile("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, {"k": 8}, schedule=f"{schedule}cpu_thread, no_races)")
+    matrix = scipy.sparse.random_array((60, 50), density=0.1, rng=np.random.default_rng(0), format="csr")
+    columns = np.random.default_rng(1).random((50, 8))
+    assert np.allclose(kernel(A=matrix, X=columns), matrix @ columns)
