@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from math import prod
@@ -261,7 +262,7 @@ class CudaTarget:
         return nvrtc_version(), f"-arch={self.arch or architecture_here()}"
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
-        """Return what passes know of the GPU. Raises ``BuildError`` where none is named, and this machine has none."""
+        """Return what passes know of the GPU: what every GPU has, where none is named, and this machine has none."""
         return VectorUnit(0, shared_bytes=shared_bytes(self.arch or _first_architecture()))
 
     def print(self, function: Function, heading: str) -> str:
@@ -287,7 +288,10 @@ CUDA = CudaTarget()
 
 @cache
 def _first_architecture() -> str:
-    return architecture_here()
+    """Return the architecture of this machine's first GPU; nothing where it has none: source is printed without one, too."""
+    with suppress(BuildError):
+        return architecture_here()
+    return ""
 
 
 def compile_flags(arch: str) -> tuple[str, ...]:
