@@ -16,7 +16,7 @@ AGAIN = 0.05
 
 
 class TooLong(BaseException):
-    """The time limit is over. It may be raised anywhere, so it is no ``Exception``, which code that expects failures would catch."""
+    """The time limit is over. Not an ``Exception``: it may be raised anywhere, and code that expects failures would catch it."""
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def limited(seconds: float | None, message: str) -> Iterator[None]:
     """Raise ``TooLong`` with a message after so many seconds, not counting those in which the process was suspended.
 
     Nothing is limited outside of the main thread, where no signal arrives; a call into C is not interrupted, but what follows it is.
-    The alarm may ring in a finalizer or a callback of the collector, which drop what is raised in them: it rings again until it is heard.
+    Finalizers and callbacks of the garbage collector drop what is raised in them, so the alarm rings again until it is heard.
     """
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield

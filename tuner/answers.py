@@ -143,7 +143,7 @@ def _state(file: Path) -> tuple[str, int, int] | None:
 
 
 def _plain(value: Any) -> str:
-    """Return the text of an option. Raises ``_Unlike`` for what is none of the usual kinds."""
+    """Return the text of an option. Raises ``_Unlike`` if it is of an unusual kind."""
     if value is None or type(value) in (str, int, float, bool) or isinstance(value, np.dtype):
         return repr(value)
     if isinstance(value, type) and issubclass(value, np.generic):

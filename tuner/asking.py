@@ -1,7 +1,7 @@
 """``lookup`` with a memory: a question that was asked before, in this process or in another one, is not searched for again.
 
 A warm lookup, the same operands again while the database has not changed, costs microseconds; the first one in a process, where another
-process has asked the same, milliseconds (``answers``). Otherwise ``lookup`` is imported, which finds out. Little is imported here.
+process has asked the same, milliseconds (``answers``). Otherwise the module ``lookup`` is imported and searches. Little is imported here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..compiler.format import Format
 
 _REMEMBERED = 1024
-_SERVER_SECONDS = 30.0  # for which what a server said is taken to hold
+_SERVER_SECONDS = 30.0  # how long an answer from a database server is used before it is asked again
 _TENSORS = f"{__name__.rpartition('.tuner.')[0]}.compiler.storage.tensor"
 
 
@@ -97,7 +97,7 @@ def evidence(database: str | os.PathLike[str] | None) -> tuple[str, object] | No
     try:
         url = database_url(database)
         return url, _stamp(url)
-    except SparsetuneError:  # the search for a schedule raises it again
+    except SparsetuneError:  # searching raises it again
         return None
 
 
@@ -129,10 +129,11 @@ def choose(
 
 
 class _Key:
-    """What a lookup depends on, cheap to compare: shapes of dense arrays; the index arrays of tensors, which never change, so that other
-    values on the same pattern are no other operand; identity, shape and nonzeros of everything else.
+    """What a lookup depends on, cheap to compare.
 
-    An array of another library whose pattern was changed in place keeps its schedule: it may no longer be the best, but it is right.
+    Of a dense array: its shape. Of a ``Tensor``: its index arrays, which never change, so that other values on the same pattern are the
+    same question. Of everything else: its identity, shape and number of nonzeros. If the pattern of another library's array is changed
+    in place, it keeps its schedule, which may no longer be the best but is still right.
     """
 
     __slots__ = ("parts", "watched")
@@ -161,7 +162,7 @@ _memory: OrderedDict[tuple[Any, ...], tuple[Match, list[weakref.ref[Any]]]] = Or
 def _remembered(key: _Key) -> Match | None:
     try:
         found = _memory.get(key.parts)
-    except Exception:  # something among the arguments that cannot be hashed or compared, which the slow path refuses
+    except Exception:  # an argument cannot be hashed or compared; the slow path refuses it
         return None
     if found is None:
         return None
@@ -173,13 +174,13 @@ def _remember(key: _Key, match: Match) -> None:
     """Keep a match as long as its operands live."""
     try:
         _memory[key.parts] = (match, [weakref.ref(operand) for operand in key.watched])
-    except TypeError:  # an operand, such as a list, that cannot be watched
+    except TypeError:  # an operand of a type without weak references, such as a list
         return
     while len(_memory) > _REMEMBERED:
         _memory.popitem(last=False)
 
 
 def _stamp(url: str) -> object:
-    """Return what changes when a file's records do; for a server, what changes now and then."""
+    """Return a value that changes when the records of a file change; for a server, one that changes every ``_SERVER_SECONDS``."""
     path = sqlite_path(url)
     return time.monotonic() // _SERVER_SECONDS if path is None else file_stamp(os.path.expanduser(path))

@@ -21,9 +21,9 @@ from .settings import Budget
 from .shipped import shipped_decisions
 from .trials import Trials
 
-_ALWAYS_TRIED = 4  # schedules, the default among them, that are tried though the time for the search is over
+_ALWAYS_TRIED = 4  # schedules, the default among them, that are tried even if the time for the search is over
 _KNOWN_FIRST = 4  # schedules that won on the nearest known inputs, tried before the search
-_AHEAD = 2  # candidates a core that are built together: compilers are done at different times
+_AHEAD = 2  # candidates per core that are built together, since compilers finish at different times
 
 
 def try_all(
@@ -55,8 +55,10 @@ def try_all(
 
 
 def _proposed(strategy: Strategy, spent: Callable[[int], bool]) -> list[Proposal]:
-    """Return what is to be built together and then measured one by one: nothing else runs while a candidate is timed. A strategy knows as
-    much less of the last of them, so they are few."""
+    """Return a few proposals, which are built together and then measured one by one, so that nothing else runs while one is timed.
+
+    They are few because the strategy proposes the last of them without the times of those before it.
+    """
     found: list[Proposal] = []
     while len(found) < min(AHEAD, _AHEAD * len(allowed_cores())) and not spent(len(found)) and (proposal := strategy.ask()) is not None:
         found.append(proposal)

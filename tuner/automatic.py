@@ -48,10 +48,10 @@ class AutomaticKernel(Kernel):
     ) -> tuple[TypedKernel, dict[str, Any]]:
         """Return the kernel for some operands, and these in the formats that it reads; the first ones decide the schedule.
 
-        Those to be bound are recalled, so that what was found out of a pattern once decides for every kernel that is made for it.
+        Operands to be bound are replaced by the tensors remembered for them (``recalled``), so that facts about a pattern are found once.
         """
         if operands.keys() != set(self._operand_names):
-            return super().specialised(operands, extents, once)  # which says what is missing
+            return super().specialised(operands, extents, once)  # it says what is missing
         known = operands if self._decided or once else {name: recalled(data) for name, data in operands.items()}
         ready = {name: self._ready(name, data, once) for name, data in known.items()}
         constants = {**self._constants(ready, extents or {}), **self.extents}
@@ -110,7 +110,7 @@ class AutoTuned:
         self._is_tuning, self._parameters = is_tuning, None
 
     def of(self, function: Callable[..., Any]) -> AutoTuned:
-        """Return this under the name, the documentation and the parameters of a function."""
+        """Return this object with the name, the documentation and the parameters of a function."""
         self._parameters = inspect.signature(function)
         update_wrapper(self, function)
         return self

@@ -13,11 +13,11 @@ from collections.abc import Callable
 TICK = 1.0
 """Seconds between two looks."""
 
-_MOST = 2 * TICK  # that may pass between two looks of a process that runs: a busy machine wakes it late
+_MOST = 2 * TICK  # longest time between two looks without a suspension, since a busy machine wakes the process late
 
 
 class Awake:
-    """Seconds since it was made, without those of suspensions, as long as it is looked at every ``TICK`` seconds.
+    """Counts seconds since it was made, without suspensions; ``look`` has to be called every ``TICK`` seconds.
 
     Args:
         clock: seconds that pass.

@@ -85,7 +85,7 @@ def _stopped(trials: Trials, runner: Runner, rival: Rival) -> float | None:
 
 
 def _prepared(runner: Runner, quickest: str, begin: float, last: float) -> Rival | None:
-    """Have a schedule make the reference result; the default one where it has not after half of the time."""
+    """Have a schedule make the reference result; if it does not end within half of the time, have the default one make it."""
     if quickest == DEFAULT:
         runner.end = last
         return runner.prepare()

@@ -1,9 +1,7 @@
 """Measuring the constants of the static model: ``tune-kernel doctor --calibrate``.
 
-They come from generated kernels themselves, on small operands that lie in the caches and on some whose gathered rows come from the last
-level of these, or from memory: what one counted operation takes, what starting threads and handing out a chunk cost, what prefetching
-gathered rows gains and loses, what prefetching stored entries loses where these are near and gains where what they choose is far, and what
-vectors of half the width gain where the widest ones do not fit.
+Generated kernels are timed on small operands that lie in the caches, and on larger ones whose gathered rows come from the last level of
+cache or from memory. ``Constants`` says what each constant means.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ from .measure.sampling import Counters, least_of
 from .problem import make_problem
 from .widths import halved
 
-_TURNS, _SAMPLE = 15, 1e-3  # turns of all runs; seconds of one
-_FAR_ROWS = 2**17  # at most, of the operand that the second-level cache does not hold
-_FARTHEST_ROWS = 2**19  # at most, of the one that no cache holds
+_TURNS, _SAMPLE = 15, 1e-3  # how often all kernels run in turn; seconds of one sample
+_FAR_ROWS = 2**17  # most rows of the operand that is larger than the second-level cache
+_FARTHEST_ROWS = 2**19  # most rows of the operand that is larger than all caches
 _SPMM, _SDDMM, _SPMV = "Y(i,k) = A(i,j) * X(j,k)", "C(i,j) = A(i,j) * U(i,k) * X(j,k)", "y(i) = A(i,j) * X(j)"
 _COLUMNS = {_SPMM: 32, _SDDMM: 16, _SPMV: 1}
 _PREFETCHED = "prefetch(j, X, 8)"
@@ -61,7 +59,7 @@ def calibrate(threads: int, counters: Counters | None = None) -> tuple[Constants
 
 
 def _measured(threads: int, counters: Counters, company: list[Company]) -> Constants:
-    """Return the constants; what each turn was disturbed by is added to ``company``."""
+    """Return the constants; what disturbed each turn is added to ``company``."""
     usual = Constants()
 
     def times(
@@ -94,7 +92,8 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
         shapes = {"hit": (2048, 2048, 40_000), "miss": (rows // 2, rows, 6 * rows), "far": (farthest // 8, farthest, 2 * farthest)}
         for place, shape in shapes.items():
             _, (plain, prefetched) = times(*shape, "", _PREFETCHED, expression=expression)
-            constants[f"{name}_{place}"] = min(plain / prefetched, 1.0 if place == "hit" else math.inf)  # there is nothing to wait for
+            gain = plain / prefetched
+            constants[f"{name}_{place}"] = min(gain, 1.0) if place == "hit" else gain  # near rows need no prefetch: a gain is noise
     _, (asking, silent) = times(1024, 1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
     constants["stream_hit"] = silent / asking
     rows = size // 8

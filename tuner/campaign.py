@@ -39,7 +39,7 @@ class Campaign:
         self.key = self._last(parts, since)
 
     def _last(self, parts: tuple[object, ...], since: str) -> str:
-        """Return the key of the last of the campaigns that share everything; of the one after it, if it was begun before ``since``."""
+        """Return the key of the last campaign with these ``parts``; if that was begun before ``since``, the key of the next one."""
         key = previous = digest(*parts)
         begun = ""
         for run in itertools.count(1):
@@ -48,7 +48,7 @@ class Campaign:
                 return key if run == 1 or begun < since else previous
             previous, begun = key, first.created
             key = digest(*parts, {"run": run})
-        raise AssertionError("the campaigns of a database have an end")
+        raise AssertionError("unreachable: a database holds finitely many campaigns")
 
     def recorded(self) -> Iterable[Measurement]:
         """Yield the trials of earlier runs, oldest first."""
@@ -61,7 +61,7 @@ class Campaign:
         return str(self.problem.from_canonical(canonical))
 
     def _environment(self) -> dict[str, Any]:
-        """Return what a measurement was taken with, and on a GPU how fast its clocks are now, and what holds them back."""
+        """Return the environment of a measurement; on a GPU, also the present speed of its clocks and what holds them back."""
         return self.environment if self.problem.target == "cpu" else {**self.environment, "gpu": gpu_state()}
 
     def record(self, role: str, canonical: str, status: Status, conversion: float = 0.0, **fields: Any) -> Measurement:

@@ -18,7 +18,7 @@ from .suite_check import check_suite
 from .toml_table import FOLDER, Table, nearest, read_toml
 
 CHOICES = {"source": SOURCES, "field": FIELDS, "shape": SHAPES}
-"""Words that a selection may have for its conditions."""
+"""The words that conditions of a ``[[select]]`` table may use, by key."""
 
 
 @frozen
@@ -176,7 +176,7 @@ def _input(table: Table) -> SuiteInput:
 
 
 def _files(table: Table) -> list[SuiteInput]:
-    """Return the inputs of a ``[[files]]`` table: files by a pattern, in the order of their paths; those of one name by their paths."""
+    """Return the inputs of a ``[[files]]`` table: the files of a pattern by path; files of equal names are named by their paths."""
     pattern, order = table.text("pattern"), table.count("order")
     table.done()
     found = sorted(name for name in glob(pattern, recursive=True) if has_known_ending(name))
@@ -187,7 +187,7 @@ def _files(table: Table) -> list[SuiteInput]:
 
 
 def _selected(table: Table) -> list[SuiteInput]:
-    """Return the inputs of a ``[[select]]`` table: what of the collections is like it says, the smallest first."""
+    """Return the inputs of a ``[[select]]`` table: what meets its conditions in the bundled collections, the smallest first."""
     words = {name: table.one_of(name, choices, "") for name, choices in CHOICES.items()}
     texts = {name: table.text(name, "") for name in ("name", "group", "kind")}
     ranges = {name: table.range(name, None) for name in ("rows", "columns", "nnz")}

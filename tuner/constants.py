@@ -1,4 +1,4 @@
-"""What the static model knows of a machine beside its caches: a few constants, measured on request (``calibration``) and remembered."""
+"""What the static model knows of a machine besides its caches: a few constants, measured on request (``calibration``) and remembered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .written import write_json
 
 @frozen
 class Constants:
-    """Of one machine; the defaults lie between those of the machines that the model was made on.
+    """The constants of one machine; the defaults lie between those of the machines that the model was made on.
 
     Attributes:
         operation: seconds of one operation of ``model.operations``.
@@ -24,13 +24,12 @@ class Constants:
         prefetch_hit: speed with prefetches over that without where what is gathered lies in the second-level cache.
         prefetch_miss: the same where it lies outside, in the last level of cache.
         prefetch_far: the same where it comes from memory.
-        summed_hit, summed_miss, summed_far: the same where the rows that are gathered are summed up, as in SDDMM: what that takes leaves
-            room for fewer rows on their way, so that asking for them ahead gains more.
+        summed_hit, summed_miss, summed_far: the same where each gathered row is summed up, as in SDDMM: fewer loads are then in flight
+            by themselves, so that prefetches gain more.
         stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
-        stream_miss: time of such a sum with prefetches of its entries to the second level of cache over that with others, where what it
-            gathers lies outside of that level.
-        halved: time of sums of rows that are between one and two of the widest vectors long, in vectors of half the width over that in
-            the widest.
+        stream_miss: time of such a sum whose entries are prefetched far ahead, to the second level of cache, over that with the usual
+            prefetches, where what it gathers lies outside of that level.
+        halved: for rows between one and two of the widest vectors long, time with vectors of half the width over time with the widest.
     """
 
     operation: float = 1.2e-10

@@ -27,7 +27,7 @@ CONVERTED = "converted"
 """Key of a decision's environment under which it is stored."""
 
 _RACED = 3  # schedules at most that are raced with the winner
-_ROUGHLY = 1.25  # times as long as the winner: a trial of a few runs may be wrong by so much; one in company by more (``hopeless``)
+_ROUGHLY = 1.25  # a trial of a few runs may be wrong by this factor; one that other programs disturbed, by ``hopeless``
 
 
 @frozen
@@ -71,8 +71,11 @@ class Converted:
 
 
 def once_converted(trials: Trials, runner: Runner, policy: Policy, winner: str, seconds: float) -> Converted | None:
-    """Race the trials that were the fastest but for their conversions with the winner, for so many seconds at most; return the fastest,
-    None where none is surely faster than the winner. Schedules are in canonical names."""
+    """Race the winner with the trials that would be the fastest without their conversions, for at most so many seconds.
+
+    Returns:
+        The fastest, with its schedule in canonical names; None where none is surely faster than the winner.
+    """
     chosen = {trial.canonical: trial for trial in _rivals(trials, trials[winner], policy)}
     if not chosen:
         return None

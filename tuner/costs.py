@@ -1,10 +1,9 @@
 """What a schedule costs by the static model: from its loop nest and the sizes of the operands, without running anything.
 
-Every assignment of the loop nest costs, per iteration of the loops around it (``iterations``), its multiplications (one operation at least,
-to which an addition is fused) and one more for each value that it loads or stores and that is neither in registers nor left alone by the
-innermost loop, or more where its array is larger than a cache; an innermost loop over contiguous values of dense tensors, or a dense one
-around it, counts by vectors, and costs something each time it starts. Where stored operands meet, a loop steps through all that each of
-them stores.
+In each iteration of the loops around it (``iterations``) an assignment costs its multiplications (one operation at least; an addition is
+fused to it), and one operation for each value that it loads or stores, more where the array is larger than a cache. Values in registers,
+and values that the innermost loop does not move through, cost nothing. A loop over contiguous values of dense tensors counts by vectors,
+and costs something each time it starts. Where stored operands meet, a loop steps through all that each of them stores.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from .stepping import Stepping
 
 _HALVED = 2.0  # operations that adding one half of a vector to the other costs
 _STEP = 2.0  # operations that going on to the next stored coordinate costs
-_STRAIGHT_VECTORS = 1  # of an innermost loop that is code without a branch
-_HELD_REGISTERS = 16  # that hold a result while it is summed up
+_STRAIGHT_VECTORS = 1  # longest innermost loop, in vectors, that is compiled without a branch
+_HELD_REGISTERS = 16  # most registers that hold a result while it is summed up
 _ATOMIC = 10.0  # operations that an atomic update costs
-_UNORDERED = 60.0  # operations that an entry of a sparse result costs which is not written in the order in which it is stored
+_UNORDERED = 60.0  # further operations for an entry of a sparse result that is written in another order than it is stored in
 
 
 def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
@@ -90,7 +89,7 @@ class _Costs(Loads, Stepping, CutRows):
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         around = None if contiguous else self._vector_loop(address, leaf)
         apart = not contiguous and around is None and not self._is_over_stored(leaf, innermost)
-        is_read = self._moves if around is None else self._varies  # for all lanes, one value after the other, which no register holds
+        is_read = self._moves if around is None else self._varies  # with lanes outside, each value is read for all of them
         reads = [access for access in accesses(leaf.value) if is_read(access, innermost)]
         streamed = {access for access in (leaf.target, *reads) if contiguous and self._is_streamed(access, address, leaf)}
         loaded = [self._loaded(one, leaf, address, loops) if around is None else 1.0 for one in reads]
@@ -109,8 +108,8 @@ class _Costs(Loads, Stepping, CutRows):
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
     def _vector_loop(self, address: Address, leaf: Assign) -> str | None:
-        """Return the outermost of the dense loops directly around an assignment that goes through consecutive values: its iterations are
-        lanes of vectors, and the loops inside it run for all of them at once (``passes.vectorize``)."""
+        """Return the loop whose iterations become lanes of vectors, with the loops inside running for all of them at once
+        (``passes.vectorize``): of the dense loops directly around an assignment, the outermost that goes through consecutive values."""
         own = takewhile(lambda frame: isinstance(frame, Forall), reversed(frames(self._program.statement, address)))
         found, touched = None, (leaf.target, *accesses(leaf.value))
         for frame in own:
@@ -131,8 +130,11 @@ class _Costs(Loads, Stepping, CutRows):
         return LANES if length is None else min(LANES, max(1.0, float(length)))
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
-        """Return what it costs each time that the innermost loop begins: one that is code without a branch begins with the product of what
-        stands still in it, and the loop around it may have to read the next coordinate; lanes of one that sums are added up."""
+        """Return what it costs each time that the innermost loop begins.
+
+        If it is code without a branch: the product of the factors that it does not change, the next coordinate of the loop around it,
+        and, if it sums, adding up the lanes of the vector.
+        """
         if not self._is_straight(loops[-1]):
             return START
         around, innermost = set(self._graph.originals(loops[-2])), set(self._graph.originals(loops[-1]))
@@ -142,9 +144,8 @@ class _Costs(Loads, Stepping, CutRows):
         return (_STEP if steps else 0.0) + self._begun(leaf.value, innermost, around) + added
 
     def _begun(self, value: Expr, innermost: set[str], around: set[str]) -> float:
-        """Return the operations before each run of the innermost loop: the loop around it loads dense factors that stand still in the
-        innermost one, or takes them out of vectors in registers, and multiplies them with one another and with the product of those that
-        stand still in both."""
+        """Return the operations before each run of the innermost loop: the loop around it loads the dense factors that the innermost one
+        does not change, and multiplies them with one another and with the product of the factors that neither loop changes."""
         if not isinstance(value, Mul):
             return 0.0
         still = [factor for factor in value.operands if not self._varies(factor, innermost)]
@@ -160,7 +161,7 @@ class _Costs(Loads, Stepping, CutRows):
         return length is not None and length * self._problem.dtype.itemsize <= _STRAIGHT_VECTORS * this_machine().vector_bytes
 
     def _clearing(self) -> float:
-        """Return what it costs to clear arrays that are summed into, as often as the statement is entered that fills and reads them."""
+        """Return what it costs to clear the arrays that are summed into, each time the statement is entered that fills and reads them."""
         total, statement = 0.0, self._program.statement
         for address, leaf in self._leaves:
             name = leaf.target.tensor
@@ -172,7 +173,7 @@ class _Costs(Loads, Stepping, CutRows):
         return total
 
     def _put_in_order(self, leaf: Assign, loops: Sequence[str]) -> float:
-        """Return what an entry of a sparse result costs beside being written, where loops do not come in the order of its levels."""
+        """Return what an entry of a sparse result costs besides being written, where loops do not come in the order of its levels."""
         form = self._formats.get(leaf.target.tensor)
         if form is None or form.is_dense or not leaf.target.is_plain:
             return 0.0
@@ -183,8 +184,8 @@ class _Costs(Loads, Stepping, CutRows):
         return _UNORDERED
 
     def _held(self, target: Access, loops: Sequence[str]) -> int | None:
-        """Return the place of the outermost loop inside of which what a sum goes to is a few elements that stay in registers while the sum
-        is made; None: they never do."""
+        """Return the place of the outermost loop inside which a sum goes to so few elements that they stay in registers; None: there is
+        no such loop."""
         originals = {original for index in target.indices for original in self._graph.originals(index)}
         places = [place for place, loop in enumerate(loops) if originals.isdisjoint(self._graph.originals(loop))]
         form = self._formats.get(target.tensor)
@@ -200,7 +201,7 @@ class _Costs(Loads, Stepping, CutRows):
         return math.prod(self._problem.constants.get(loop, math.inf) for loop in own)
 
     def _multiplied(self, value: Expr, innermost: set[str]) -> float:
-        """Return the operations on values in an iteration of the innermost loop; what stands still in it is multiplied once before."""
+        """Return the operations on values in an iteration of the innermost loop; factors that it does not change are multiplied before."""
         if not isinstance(value, Mul):
             return max(1.0, float(operation_count(value)))
         moving = sum(self._varies(factor, innermost) for factor in value.operands)
@@ -217,7 +218,7 @@ class _Costs(Loads, Stepping, CutRows):
                 continue
             if frame.tag.unit == "cpu_thread":
                 entered = self._points(outside, address, leaf)
-                shared = leaf.target.tensor not in self._elements  # what is no workspace of a thread's own
+                shared = leaf.target.tensor not in self._elements  # not a workspace, of which each thread has its own
                 if shared and frame.tag.race == "atomics":
                     operations += _ATOMIC * self._updates(address, leaf, frame.index)
                 if shared and frame.tag.race == "temporary":
@@ -227,7 +228,7 @@ class _Costs(Loads, Stepping, CutRows):
         return operations
 
     def _updates(self, address: Address, leaf: Assign, parallel: str) -> float:
-        """Return how often a parallel loop adds to the result: what loops inside of all that belongs to it run through is summed before."""
+        """Return how often a parallel loop adds to the result. Loops that are inside all loops of the result sum in registers first."""
         loops, components = enclosing_loops(self._program.statement, address), self._originals(leaf.target.indices)
         own = [place for place, loop in enumerate(loops) if loop == parallel or components.intersection(self._graph.originals(loop))]
         around = loops[: own[-1] + 1]

@@ -1,7 +1,7 @@
-"""How often loops over positions go to the result: once for each row that they sum up, and once more where their pieces cut one.
+"""How often loops over positions write to the result: once for each row that they sum, and once more where two pieces share a row.
 
 A loop over the positions of several levels, as ``collapse(i, j, f); pos(f, p, A)`` makes it, is a loop over rows and one over the positions
-of each. What the innermost levels have that the result has not is summed first; only rows that two pieces share are added to atomically.
+of each row. A row is summed over the indices that the result lacks before it is written; only rows that two pieces share need atomic adds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class CutRows(Iterations):
     """The rows that loops over positions sum up; see ``Iterations`` for its arguments."""
 
     def _summed_first(self, leaf: Assign, loops: Sequence[str]) -> set[str]:
-        """Return the original indices over which loops through positions sum before they go to the result; none where these are all."""
+        """Return the original indices over which loops through positions sum before they write to the result; empty if that is all."""
         own, found = self._originals(leaf.target.indices), set[str]()
         for loop in self._through_positions(loops):
             names = self._graph.originals(loop)
@@ -35,7 +35,7 @@ class CutRows(Iterations):
         return self._points(self._originals(loops) - first, address, leaf) + self._cut(address, leaf, loops) / 2
 
     def _cut(self, address: Address, leaf: Assign, loops: Sequence[str]) -> float:
-        """Return how many rows, at most, a piece of the positions shares with the one before or behind it: two each."""
+        """Return how many rows at most are shared by neighbouring pieces of the positions: two a piece."""
         through = self._through_positions(loops)
         *outer, each = (self._graph.constant_extent(loop, self._problem.extents) for loop in through)
         positions = self._points(self._originals(through), address, leaf)

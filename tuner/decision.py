@@ -27,8 +27,8 @@ from .trials import Trial, Trials
 Samples = Mapping[str, Sequence[tuple[float, ...]]]
 """The fastest sample of every round of the finals, by schedule."""
 
-_FAR = 1.25  # times as long as the best: far longer
-_BESIDE = 4e-6  # seconds that a run takes beside its kernel: the call from Python
+_FAR = 1.25  # a time of so many times the best is far longer
+_BESIDE = 4e-6  # seconds of the call from Python, which a run takes besides its kernel
 
 
 def played(
@@ -70,11 +70,11 @@ def played(
     verdict = None
     with suppress(TimeOver):
         verdict = play(list(chosen), run, base, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
-    if verdict is None:  # no time is left, or the default was lost on the way: stopped for minutes, or short of memory
+    if verdict is None:  # no time is left, or the default failed in the finals: it hung, or memory ran out
         return _by_trials(chosen[base], best, is_eligible), once
     if verdict.disturbed and not chosen[base].disturbed and not best.disturbed:
-        told = _by_trials(chosen[base], best, is_eligible)  # they had the machine for themselves at least
-        if told.against_default.low > 1 or verdict.winner == base:  # few samples of a trial may leave open what many rounds told
+        told = _by_trials(chosen[base], best, is_eligible)  # the trials, at least, were not disturbed
+        if told.against_default.low > 1 or verdict.winner == base:  # a trial's few samples may leave open what many rounds decide
             return told, once
     return verdict, samples
 
@@ -117,8 +117,8 @@ def _expected(trial: Trial) -> float:
 
 
 def _by_trials(default: Trial, best: Trial, is_eligible: bool) -> Verdict:
-    """Return the verdict by the trials' times of the default and of the best: the default where their intervals meet, unless it took far
-    longer, which a slow sample among few does not make doubtful."""
+    """Return the verdict by the times of trials: the default where its interval meets that of the best, unless it took far longer
+    (``_FAR``), of which one slow sample among few leaves no doubt."""
     assert default.seconds is not None
     assert best.seconds is not None
     found = _compared(default, best)
@@ -134,7 +134,7 @@ def _round_seconds(policy: Policy, expected: float) -> float:
 
 
 def _compared(slower: Trial, faster: Trial) -> Comparison:
-    """Return how many times faster one trial was than another, as far apart and as close as their intervals allow."""
+    """Return how many times faster one trial was than another; the interval holds all ratios that their intervals allow."""
     assert slower.seconds is not None
     assert faster.seconds is not None
     low = (slower.low or slower.seconds) / (faster.high or faster.seconds)

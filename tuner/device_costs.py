@@ -1,9 +1,9 @@
 """What a schedule costs on a GPU by the static model: how long its threads wait, not how much they compute.
 
-Sparse kernels wait for memory. A GPU hides waits by the many warps that it holds at once, so a kernel takes as long as its units (threads,
-warps or blocks that get the iterations of a loop) take in turns: each begins (what tells its share, and its first loads, come one after
-another), then goes through the loops inside in steps, as many at a time as it has lanes. The longest unit is waited for, and no kernel is
-faster than its bytes move. ``Iterations`` counts loops; the constants were fitted to races on an H200.
+Sparse kernels wait for memory, and a GPU hides the waits behind the many warps that it holds at once. The units of a kernel are the
+threads, warps or blocks that get the iterations of a loop. They run in turns, as many at once as the GPU holds. Each finds its share of the
+work, waits for its first loads, and then takes the loops inside in steps, one iteration a lane. A kernel takes no less than its longest
+unit, and no less than moving its bytes. ``Iterations`` counts loops; the constants were fitted to races on an H200.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class Device:
         processors: multiprocessors.
         threads: that each of them holds at once.
         blocks: that each of them holds at once.
-        launch: what a kernel takes that does nothing.
-        begin: until a thread or a warp has its first operands.
-        block: the same of a block, whose warps begin together.
-        step: what one iteration takes that waits for its operands, where several are on their way.
-        together: by which power of their number iterations are faster that load at a time.
-        search: a halving of where a share of positions begins.
-        atomic: what the atomic update of a result takes.
-        carried: the kernels that add up what others have carried.
+        launch: time of a kernel that does nothing.
+        begin: time until a thread or a warp has its first operands.
+        block: the same for a block, whose warps begin together.
+        step: time of one iteration that waits for its operands while other loads are in flight.
+        together: n iterations whose loads are in flight together are faster by n to this power.
+        search: time of one step of the binary search for the begin of a share of positions.
+        atomic: time of an atomic update of a result.
+        carried: time of the kernels that add up the rows which several units share.
         byte: bytes that memory moves in a nanosecond.
         near: bytes that the second-level cache moves in a nanosecond.
-        sector: bytes that come where one is asked for.
+        sector: bytes that are loaded where one is asked for.
     """
 
     processors: int = 132
@@ -110,7 +110,7 @@ class _Loop:
         longest: iterations at most.
         after: how often its body runs.
         is_share: whether iterations are shares of stored positions.
-        together: iterations whose loads are on their way at a time.
+        together: iterations whose loads are in flight at a time.
     """
 
     tag: LoopTag
@@ -138,10 +138,10 @@ class _OnDevice(Iterations):
         return self._problem.nbytes + self._problem.dtype.itemsize * (written if self._formats[result.tensor].is_dense else 0.0)
 
     def _leaf(self, address: Address, leaf: Assign) -> float:
-        """Return the time of an assignment: its units in turns, and no less than the longest unit."""
+        """Return the time of an assignment: that of its units, run in turns, but at least that of the longest."""
         loops = self._loops(address, leaf)
         place = next((place for place in reversed(range(len(loops))) if loops[place].tag.unit in ("gpu_block", "gpu_warp")), None)
-        if place is None:  # rows to threads, as by default, where nothing is said
+        if place is None:  # no loop is parallel; by default threads take rows
             place = next((place for place, loop in enumerate(loops) if loop.tag.unit == "gpu_thread"), 0)
         if not loops:
             return self._device.step
@@ -160,7 +160,7 @@ class _OnDevice(Iterations):
         return float(self._device.processors * max(1, each))
 
     def _block(self, inside: Sequence[_Loop]) -> int:
-        """Return the threads of a block: as many as find iterations, of whole warps."""
+        """Return the threads of a block that find iterations, in whole warps."""
         length = next((loop.length for loop in inside if loop.tag.unit == "gpu_thread"), 1.0)
         return WARP * max(1, min(8, math.ceil(length / WARP)))
 
@@ -174,7 +174,7 @@ class _OnDevice(Iterations):
         return steps
 
     def _found(self, loops: Sequence[_Loop]) -> float:
-        """Return how long units look for where their shares of positions begin, and write what they share with others."""
+        """Return the time in which units search where their shares of positions begin, and write the rows that they share with others."""
         shares = any(loop.is_share for loop in loops)
         parents = max((prefixes[0] for prefixes in self._prefixes.values() if prefixes), default=1.0)
         return (self._device.search * math.log2(max(2.0, parents)) if shares else 0.0) + self._device.atomic * any(
@@ -182,12 +182,12 @@ class _OnDevice(Iterations):
         )
 
     def _scattered(self, loops: Sequence[_Loop], unit: str) -> float:
-        """Return the bytes that come where each thread goes through entries of its own: sectors for a value and its coordinate."""
+        """Return the bytes that are loaded where each thread goes through entries of its own: sectors for a value and its coordinate."""
         alone = unit == "gpu_thread" and len(loops) > 1 and not any(loop.is_share for loop in loops)
         return 2.0 * self._device.sector * loops[-1].after if alone else 0.0
 
     def _gathered(self, leaf: Assign, loops: Sequence[_Loop]) -> float:
-        """Return the bytes of dense operands that come, mostly from the second-level cache, where stored coordinates choose among them."""
+        """Return the bytes that stored coordinates gather from dense operands, mostly out of the second-level cache."""
         stored = {index for access in accesses(leaf.value) if access.tensor in self._prefixes for index in access.indices}
         dense = [access for access in accesses(leaf.value) if access.tensor not in self._prefixes and stored.intersection(access.indices)]
         return loops[-1].after * self._problem.dtype.itemsize * len(dense)
@@ -217,7 +217,7 @@ class _OnDevice(Iterations):
         return None if self._graph.originals(loop) == (loop,) else self._graph.constant_extent(loop, self._problem.extents)
 
     def _cut(self, inside: Sequence[Forall], covered: set[str]) -> float:
-        """Return into how many iterations loops inside cut one of a loop over the same indices."""
+        """Return into how many iterations loops inside cut one iteration of a loop over the same indices."""
         parts = (self._known(each.index) for each in inside if covered.issuperset(self._graph.originals(each.index)))
         return math.prod(float(part) for part in parts if part is not None)
 

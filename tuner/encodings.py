@@ -1,8 +1,8 @@
-"""Other encodings of a problem's operands, which take fewer bytes: half of a symmetric matrix, coordinates of two bytes (``narrow``), those
-of rows that look alike once (``patterned``); and those in which short rows lie side by side, so that vectors compute several at once
-(``sliced``).
+"""Other encodings of a problem's operands.
 
-Whether an operand can be stored so depends on its values and coordinates, not on its format.
+Some take fewer bytes: half of a symmetric matrix (``symmetric``), coordinates of two bytes (``narrow``), coordinates stored once for rows
+that look alike (``patterned``). One lays short rows side by side, so that vectors compute several at once (``sliced``). Whether an operand
+can be encoded depends on its values and coordinates, not on its format.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHORT = 24
 """Entries of a row, on average, up to which rows are tried side by side: longer ones are vectors by themselves."""
 
 MOST_PADDED = 1.5
-"""Bytes of a tensor whose rows lie side by side at most, in those that it takes: on matrices with more padding no time was gained."""
+"""Most bytes of a tensor whose rows lie side by side, over the bytes that it has: with more padding no time was gained."""
 
 
 def encoded_formats(problem: Problem) -> Iterator[tuple[Access, Format]]:
@@ -91,7 +91,7 @@ def _has_short_sums(problem: Problem, access: Access, form: Format, tensor: Tens
 
 
 def _takes_half(problem: Problem, operand: Access, half: Format) -> bool:
-    """Whether an operand is a symmetric matrix that a product reads which can add every entry of a half twice."""
+    """Whether an operand is a symmetric matrix, read by a product that can use every entry of its half twice."""
     default = problem.concretized()
     converted = replace(default.program, conversions=saying(operand, half, default.program.conversions))
     return is_mirrored(converted, default.formats) and operand.tensor in problem.symmetric

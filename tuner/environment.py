@@ -72,7 +72,7 @@ def code_version() -> str:
 
 
 def version_of(root: Path) -> str:
-    """Return what ``code_version`` says in a copy of a version of the same release."""
+    """Return the ``code_version`` of another copy of the package, of the same release."""
     found = hashlib.blake2b(digest_size=4)
     for path in sorted([*(root / "compiler").rglob("*.py"), *(root / "csrc").glob("*.[ch]")]):
         found.update(path.read_bytes())
@@ -89,7 +89,7 @@ def commit() -> str:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return what a command of git says of the folder of this package; None where it fails."""
+    """Return the output of a git command in the folder of this package; None where it fails."""
     try:
         done = subprocess.run(("git", *arguments), cwd=_ROOT, capture_output=True, text=True, check=False, timeout=10)
     except (OSError, subprocess.TimeoutExpired):

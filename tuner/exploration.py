@@ -84,7 +84,7 @@ class FrontierSchedule:
 
     @property
     def time(self) -> str:
-        """The size of the task set, symbolically, of the first schedule of this cost: one text for all of them."""
+        """The size of the task set, symbolically; schedules of equal cost share the text of the first of them."""
         return size_text(self.model.task_set(self.kind.first.program.statement), self.model)
 
     @property

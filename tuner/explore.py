@@ -5,8 +5,8 @@
 
 Presets are the pipelines of papers. "pigeon" is that of Ahrens et al., "An asymptotic cost model for autoscheduling sparse
 tensor programs": all schedules of least nesting depth, filtered by asymptotic time; "pigeon-taco" is the same for what the
-TACO compiler can express. Without a preset deeper loop nests stay, what workspaces store counts besides time, and what reads
-a workspace that is not filled does nothing: our compiler drops it, where the paper has it run and find nothing.
+TACO compiler can express. Without a preset deeper loop nests stay and the memory of workspaces counts besides time. A statement
+that reads a workspace which nothing fills costs nothing then, since our compiler drops it; in the paper it runs and finds nothing.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ def explore(
             sets such as ``"{(i,k) | B(i,k) and C(k,j)}"``.
         assumptions: True: "nonempty". A sequence names it and others, such as ``"B(i,k) implies C(i,k)"``.
         semiring: (add, multiply) other than ("+", "*").
-        time_limit: seconds after which to end, 60 unless given; None: never. Without a preset the best that was found by then is given,
-            and stages that did not see the whole space say so ("stopped"). What is listed of the result later has no limit.
+        time_limit: seconds after which to end, 60 unless given; None: never. Without a preset the best found by then is returned, and
+            stages that did not see the whole space say so ("stopped"). Listing the result later has no limit.
         memory_depth: how many modes buffers have at most, for "sparseauto", and for the cost "dense_loops" of "spttn".
         memory_bound: elements that buffers have at most all together, even for the least sizes, for "sparseauto"; None: no bound.
         cache_share: share of the last-level cache that buffers may take where an input is at hand (``ForestExploration.chosen``).
         cost: what "spttn" minimizes: "dense_loops" (None), "buffer_dimension", "buffer_size", "cache", or a pair (phi, operator): the
             cost of a loop from what it is (``compiler.space.forests.separable.Peel``) and what it holds costs, and how costs of
             neighbours are put together.
-        output_pattern: the access of an operand whose pattern the result has, as for ``evaluate``; schedules are of what is computed
-            then, which multiplies by the pattern.
+        output_pattern: the access of an operand whose pattern the result has, as for ``evaluate``; the schedules are those of the
+            expression multiplied by that pattern.
 
     Returns:
         An ``Exploration``; for "sparseauto" and "spttn" a ``ForestExploration``, with the same ``space``, ``stages``, ``frontier``.
@@ -165,7 +165,7 @@ def _explorable(expression: str) -> Assignment:
 
 
 def _known(formats: Any) -> Mapping[str, Format | str | None]:
-    """Return formats that are given, an empty mapping for None. Raises ``FormatError`` for what is no mapping."""
+    """Return the given formats, an empty mapping for None. Raises ``FormatError`` if they are no mapping."""
     if formats is None:
         return {}
     if not is_by_name(formats):
@@ -190,7 +190,7 @@ def explore_structures(
     semiring: tuple[str, str] | None = None,
     time_limit: float | None = EXPLORE_SECONDS,
 ) -> Exploration:
-    """Explore structures by asymptotic costs: what ``explore`` does but for forests, with the same arguments."""
+    """Explore structures by asymptotic costs: ``explore`` without the presets of forests, with the same arguments."""
     assignment = _explorable(expression)
     plain = viewed(assignment, formats_of(assignment, _known(formats) or (_paper_formats(assignment) if preset else {})))
     assignment, known_formats = plain.assignment, plain.formats
@@ -234,7 +234,7 @@ def _check_ranges(ranges: Ranges | None, assignment: Assignment) -> None:
             raise ExpressionError(f"range given for {name}, which the expression does not have; its indices are {', '.join(sorted(known))}")
         try:
             least, largest = map(float, bounds if isinstance(bounds, (tuple, list)) else ())
-        except Exception:  # whatever a foreign object does
+        except Exception:  # an object of any type may be given, and may raise anything
             raise ExpressionError(f"the range of {name} is a pair of numbers such as (1, 1e6), not {shown(bounds)}") from None
         if not 0 <= least <= largest:
             raise ExpressionError(f"the range of {name} is {least:g} to {largest:g}; give the least extent first, not below 0")

@@ -23,7 +23,7 @@ def all_indices(assignment: Assignment) -> tuple[str, ...]:
 def known_extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, int]) -> dict[str, int]:
     """Return the extents that shapes and given extents determine.
 
-    Compound subscripts say nothing here: ``all_extents``.
+    Compound subscripts are left to ``all_extents``.
 
     Args:
         assignment: as it was written.

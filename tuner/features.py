@@ -91,7 +91,7 @@ def distance(left: Input, right: Input) -> float:
 def differences(left: Input, right: Input) -> dict[str, float]:
     """Return the squares by which two inputs of one kernel differ, by kind of feature (extents, lengths of fibres ...).
 
-    Features of one kind are averaged; a feature that only one of them has counts as a factor of two.
+    Features of one kind are averaged; a feature that only one of the inputs has counts as a factor of two.
     """
     mine, other = dict(left.features), dict(right.features)
     squares: dict[str, list[float]] = {}
@@ -103,7 +103,7 @@ def differences(left: Input, right: Input) -> dict[str, float]:
 
 
 def log2(value: float) -> float:
-    """Return the base-2 logarithm, of 1 where the value is smaller than that and not a proportion."""
+    """Return the base-2 logarithm of a value, which counts as 1 if it is below 1."""
     return math.log2(value) if value >= 1 else 0.0
 
 

@@ -1,9 +1,9 @@
 """How often the row that a stored coordinate chooses is not in a cache, estimated from a sample of the pattern.
 
-A row of a dense operand that a coordinate chooses is still in a cache if it was used not long ago: if it is among the distinct rows that
-fill the cache. Stretches of coordinates are looked at in halves: what the second half asks for and neither it nor the first half had
-before is a miss, unless the row before it was there, which hardware fetches ahead. So a row is remembered for as long as one half and a
-half on average, which is to be what the cache holds.
+A chosen row of a dense operand is still in the cache if it is among the last distinct rows that fill it. Stretches of coordinates are
+looked at in halves. A row that the second half chooses is a miss if neither half chose it before, unless the row before it was chosen:
+hardware fetches the next row ahead. A row is thus remembered for one and a half halves on average, so a half is sized such that as many
+coordinates choose as many distinct rows as the cache holds.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..compiler.storage.tensor import Tensor, level_extent
 from .features import remembered
 
 _STRETCHES = 4
-_MOST = 2**17  # coordinates of the halves of all stretches
-_HALF = 2 / 3  # of what the cache holds
-_TRIES, _ENOUGH = 4, 1.15  # to find as many rows as the cache holds, or not many fewer
+_MOST = 2**17  # most coordinates that are looked at, in all halves together
+_HALF = 2 / 3  # a half in parts of what the cache holds
+_TRIES, _ENOUGH = 4, 1.15  # tries to find a half of the right size, and how far off it may be
 
 
 def scattered_share(tensor: Tensor, level: int, rows: float) -> float:
@@ -46,7 +46,7 @@ def _scattered(coordinates: NDArray[Any], extent: int, rows: float) -> float:
     begins = np.unique((places * (count - 2 * half)).astype(np.int64))
     for begin in begins:
         first, second = coordinates[begin : begin + half], coordinates[begin + half : begin + 2 * half]
-        known, asked = np.zeros(extent + 1, dtype=bool), np.zeros(extent + 1, dtype=bool)  # one place before the first coordinate
+        known, asked = np.zeros(extent + 1, dtype=bool), np.zeros(extent + 1, dtype=bool)  # place 0 is before the first coordinate
         known[first + 1] = asked[second + 1] = True
         new = np.flatnonzero(asked & ~known)
         missed += int(np.count_nonzero(~known[new - 1] & ~asked[new - 1]))
@@ -54,8 +54,8 @@ def _scattered(coordinates: NDArray[Any], extent: int, rows: float) -> float:
 
 
 def _half(coordinates: NDArray[Any], extent: int, rows: float) -> int:
-    """Return how many coordinates a half is to have, so that one and a half of them, from the middle, choose as many rows as the cache
-    holds: more where some rows are chosen again and again."""
+    """Return how many coordinates a half needs, so that one and a half times as many choose as many distinct rows as the cache holds:
+    the more, the more often rows are chosen again. Counted in the middle of the level."""
     count, half = len(coordinates), max(int(_HALF * rows), 64)
     for _ in range(_TRIES):
         half = min(half, _MOST, count // 2)

@@ -2,7 +2,7 @@
 
 Iterations are counted from the fibres that operands really store, as in the operation counts of Dias et al. ("SparseLNR"): a loop nest over
 i, j of a tensor B(i,j,k) runs once for each stored (i,j). Where several stored operands drive loops, the combinations of indices that they
-have in common are counted on a sample of what they store (``space.joins``); else as if entries were spread evenly.
+have in common are counted on a sample of their entries (``space.joins``); where that cannot be done, as if entries were spread evenly.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Iterations:
         return self._everywhere(covered) * share * self._met_share(met)
 
     def _met(self, covered: set[str], address: Address, leaf: Assign) -> tuple[_Met, float]:
-        """Return the stored accesses all of which drive loops around an assignment, each with its indices that are looked at, and the
-        share of iterations that what else drives them leaves."""
+        """Return the stored accesses that together drive the loops around an assignment, each with those of its indices that count here,
+        and the share of iterations that all other conditions leave."""
         domain = self._domain(address, leaf)
         parts = domain.parts if isinstance(domain, Intersection) else (domain,)
         met: _Met = [(part.access, covered) for part in parts if isinstance(part, Stored)]
@@ -105,7 +105,7 @@ class Iterations:
         return [*met, *self._gone_through(address, {access for access, _ in met})], share
 
     def _domain(self, address: Address, leaf: Assign) -> Domain:
-        """Return where an assignment does something; asked once for each set of loops around it, found once."""
+        """Return the domain in which an assignment does something; it is found once and kept."""
         found = self._domains.get(address)
         if found is None:
             complete = self._completeness.holds(leaf, enclosing_loops(self._program.statement, address))
@@ -113,14 +113,14 @@ class Iterations:
         return found
 
     def _gone_through(self, address: Address, read: Collection[Access]) -> Iterator[tuple[Access, set[str]]]:
-        """Yield the operands through whose positions loops around an assignment go that nothing in them reads, with the loops' indices."""
+        """Yield the operands that loops around an assignment go through although the assignment does not read them, with their indices."""
         for loop in enclosing_loops(self._program.statement, address):
             if self._graph.space(loop) == "position" and (access := self._graph.position_access(loop)) not in read:
                 yield access, set(self._graph.originals(loop))
 
     def _met_share(self, met: _Met) -> float:
-        """Return the share of all combinations of indices that several accesses have together: that of the join of what they store, where
-        that can be told, else as if entries were spread evenly."""
+        """Return the share of all combinations of indices that several accesses have in common: by the join of their entries where that
+        can be counted, else as if entries were spread evenly."""
         relations = {relation for access, covered in met if (relation := self._relation(access, covered)) is not None}
         if len(relations) > 1:
             joined = join(relations)

@@ -76,7 +76,7 @@ class Candidate:
     def built_by(self) -> tuple[str, str]:
         """The compiler's name and version, and the flags, that it is compiled with. Raises ``BuildError``: there is no such compiler."""
         if self.compiled.target != "cpu":
-            from ..compiler.targets.cuda import CudaTarget  # and what generates for GPUs
+            from ..compiler.targets.cuda import CudaTarget  # imported here, since it needs the generator for GPUs
 
             assert isinstance(self.kernel.target, CudaTarget)
             return self.kernel.target.built_by
@@ -111,12 +111,12 @@ class Candidate:
 
 
 def device_clock(bound: Any, flushed: int = 0) -> Callable[[int], float] | None:
-    """Return what gives the seconds of so many runs of a bound kernel by the clock of a GPU; None for what runs on the processor.
+    """Return a function that gives the seconds of n runs of a bound kernel by the clock of a GPU; None for kernels on the processor.
 
     Args:
         flushed: bytes of other memory that are written before each run.
     """
-    from ..compiler.targets.cuda import CudaLaunch  # and what generates for GPUs
+    from ..compiler.targets.cuda import CudaLaunch  # imported here, since it needs the generator for GPUs
 
     launch = getattr(bound, "launch", None)
     return (lambda runs: sum(launch.seconds(runs, flushed))) if isinstance(launch, CudaLaunch) else None
@@ -149,7 +149,7 @@ def legal_candidate(problem: Problem, schedule: Schedule) -> Candidate | None:
     """Return the generated code of a schedule that the tuner, not the user, chose, for the CPU; None if it cannot be used."""
     try:
         found = compile_problem(problem, schedule)
-    except Exception:  # not only refusals: a defect of the compiler in one schedule must not reach a user who did not ask for that schedule
+    except Exception:  # a defect of the compiler must not reach a user who did not ask for this schedule
         return None
     program = found.compiled.concretized.program
     kept = not problem.limits.binds(workspace_elements(program, problem)) and keeps_values(problem, program)

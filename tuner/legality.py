@@ -1,7 +1,7 @@
 """Whether a schedule that the tuner, not the user, chose may run on a problem's operands. Decided by rules, without generating code.
 
-What the rules let through can be lowered: tests/tuner/test_legality.py asks both of candidates of random expressions. Should it ever not
-be so, ``evaluate`` says it in a warning and uses the default schedule.
+What the rules let through can be lowered; tests/tuner/test_legality.py checks that for candidates of random expressions. If lowering fails
+all the same, ``evaluate`` warns and uses the default schedule.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def is_legal(problem: Problem, schedule: Schedule) -> bool:
     """Return whether a schedule can be applied to a problem, gives what the default one gives, and keeps the memory bound."""
     try:
         program = applied(problem, schedule)
-    except Exception:  # not only refusals: a defect of the compiler in one schedule must not reach a user who did not ask for that schedule
+    except Exception:  # a defect of the compiler must not reach a user who did not ask for this schedule
         return False
     return not problem.limits.binds(workspace_elements(program, problem)) and keeps_values(problem, program)
 
 
 def keeps_values(problem: Problem, program: Program) -> bool:
-    """Return whether a program of a problem gives what the default one gives whatever the values are, but that encodings of operands hold
-    some alone, such as halves those that are symmetric.
+    """Return whether a program of a problem gives what the default one gives for all values that its encodings of operands can hold.
 
-    Workspaces take factors out of sums, which is right in semirings whose products distribute over sums.
+    (Half of a matrix, for example, holds symmetric matrices alone.) Workspaces take factors out of sums, which is right in semirings
+    whose products distribute over sums.
     """
     if not encodings_hold(problem, program):
         return False

@@ -27,8 +27,8 @@ class Limits:
 
     Attributes:
         memory_bound: elements of all workspaces and buffers together, as ``k.costs["memory"]`` counts them; None: no bound.
-        cache_share: of the last-level cache, that the workspaces of all threads may fill; None: what ``configs/machines.toml`` says of
-            the machine, and for inputs that are larger than that as much as they take.
+        cache_share: share of the last-level cache that the workspaces of all threads may fill; None: the share that
+            ``configs/machines.toml`` gives, or the bytes of the operands where these are more.
     """
 
     memory_bound: float | None = None
@@ -45,8 +45,7 @@ class Limits:
         return self.memory_bound is not None and elements > self.memory_bound
 
     def hold(self, wanted: float, operands: int) -> bool:
-        """Return whether the workspaces of all threads may take so many bytes, for operands of so many. What is known of the machine is
-        read where that matters."""
+        """Return whether the workspaces of all threads may take ``wanted`` bytes where the operands take so many."""
         machine = this_machine()
         if self.cache_share is not None:
             return wanted <= self.cache_share * machine.last_level_cache
@@ -55,7 +54,7 @@ class Limits:
 
 @cache
 def _workspace_share(processor: str) -> float:
-    from .machine_settings import load_machine  # with a parser of TOML, of which most lookups need nothing
+    from .machine_settings import load_machine  # imported here: it needs a parser of TOML, which most lookups do without
 
     return load_machine(processor).workspace_share
 
@@ -81,7 +80,7 @@ def make_limits(memory_bound: float | None = None, cache_share: float | None = N
 def _is_number(value: Any) -> bool:
     try:
         return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
-    except Exception:  # one that no float holds, or of a class of its own
+    except Exception:  # a number that no float holds, or an object of any class
         return False
 
 

@@ -16,8 +16,8 @@ from ..compiler.views import View
 from .passes import Passes
 from .problem import Problem
 
-_ROUNDED = 1e-9  # share by which two ways to count the same may differ
-_TOGETHER = 0.75  # of a load along consecutive values in a loop whose other accesses are apart: it is still one of a vector
+_ROUNDED = 1e-9  # relative difference that rounding makes between two ways to count the same
+_TOGETHER = 0.75  # cost of a load of consecutive values, in a loop whose other accesses are scattered, over that of a scattered load
 
 
 class Loads(Passes):
@@ -29,7 +29,7 @@ class Loads(Passes):
         self._registers = {space.name for space in program.workspaces if self._fits_registers(space.indices)}
 
     def _is_streamed(self, access: Access, address: Address, leaf: Assign) -> bool:
-        """Whether loops go through all of a workspace, and not to places in it that stored coordinates choose: its lines come in time."""
+        """Whether loops go through all of a workspace in order, so that hardware fetches its lines ahead."""
         if access.tensor not in self._elements:
             return False
         loops = enclosing_loops(self._program.statement, address)
@@ -40,14 +40,14 @@ class Loads(Passes):
         return self._points(around | own, address, leaf) >= (1 - _ROUNDED) * everywhere
 
     def _read(self, access: Access, innermost: set[str], apart: bool, is_streamed: bool) -> float:
-        """Return the operations of a load; ``apart``: other accesses of its loop are of values far from one another."""
+        """Return the operations of a load; ``apart``: other accesses of its loop are scattered."""
         if is_streamed:
             return passed_through(self._elements[access.tensor], self._per_line)
         return distance(self._array_elements(access)) * (_TOGETHER if apart and self._is_contiguous([access], innermost) else 1.0)
 
     def _loaded(self, access: Access, leaf: Assign, address: Address, loops: Sequence[str]) -> float:
-        """Return how often an innermost loop loads what it goes through, of the times that it runs: a row of a few vectors that the loops
-        directly around it do not move stays in registers while these run (``passes.held``)."""
+        """Return in which share of its runs an innermost loop loads its row: a row of a few vectors that does not change with the loops
+        directly around it stays in registers while these run (``passes.held``)."""
         moving = [place for place, loop in enumerate(loops[:-1]) if self._moves(access, set(self._graph.originals(loop)))]
         held = moving[-1] + 1 if moving else 0
         if not loops or held == len(loops) - 1 or not self._is_contiguous([access], set(self._graph.originals(loops[-1]))):
@@ -60,15 +60,15 @@ class Loads(Passes):
 
     @cached_property
     def _room(self) -> float:
-        """How many vectors of rows the registers have room for, beside small workspaces."""
+        """How many vectors of rows the registers have room for besides small workspaces."""
         return held_vectors(this_machine().vector_bytes) - sum(self._vectors(self._elements[name]) for name in self._registers)
 
     def _vectors(self, elements: float) -> float:
         return math.ceil(elements * self._problem.dtype.itemsize / this_machine().vector_bytes)
 
     def _reached(self, leaf: Assign, innermost: set[str], is_streamed: bool) -> float:
-        """Return how much longer than to the first level of cache it takes to store to an array: where stored coordinates choose elements
-        of a line one after another, it comes once for all of them."""
+        """Return how many times longer a store to an array takes than one to the first level of cache. Where stored coordinates choose
+        neighbouring elements one after another, the cache line is loaded once for all of them."""
         elements = self._elements.get(leaf.target.tensor, 0.0)
         if is_streamed:
             return passed_through(elements, self._per_line)
@@ -96,7 +96,7 @@ class Loads(Passes):
         return bool(originals & innermost)
 
     def _array_elements(self, access: Access) -> float:
-        """Return how large the array is that an access reads: of a workspace, or of a dense operand."""
+        """Return how many elements the array has that an access reads, a workspace or a dense operand."""
         form = self._formats.get(access.tensor)
         if form is not None and form.is_dense:
             return self._everywhere(set(access.indices))

@@ -1,4 +1,4 @@
-"""``configs/machines.toml``: what pruning may assume of machines. Choosing a schedule reads it, so it needs nothing else of the tuner."""
+"""``configs/machines.toml``: what pruning may assume of machines. Lookup imports this module, so it imports nothing else of the tuner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class MachineSettings:
     """What pruning may assume of a machine.
 
     Attributes:
-        workspace_share: of the last-level cache, that the workspaces of all threads together may take.
+        workspace_share: share of the last-level cache that the workspaces of all threads together may take.
     """
 
     workspace_share: float

@@ -1,4 +1,4 @@
-"""What lookup says: a schedule, where it comes from, and why."""
+"""What lookup returns: a schedule, where it comes from, and why."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
 
 TARGETS = ("cpu", "cuda")
-"""What schedules are tuned for, and looked up."""
+"""The targets that schedules are tuned for."""
 
 MEANING = {
     "exact": "tuned on this very input",
@@ -26,7 +26,7 @@ class Match:
         origin: "exact", "similar", "model" or "default".
         time: seconds that the schedule took on the known input; None where there is none.
         distance: of the known input from this one; None where there is none.
-        note: what is incomplete, such as candidates for which there was no time; empty if nothing is.
+        note: what a user should know of the answer, such as that candidates were left out for lack of time; mostly empty.
     """
 
     schedule: Schedule

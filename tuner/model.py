@@ -35,10 +35,10 @@ LEAST_GAIN = 1.2
 """The model must expect a schedule to be this many times as fast as the default before it is used unmeasured."""
 
 SLIGHT_GAIN = 1.05
-"""The same for a schedule that changes no loop."""
+"""The same for a schedule that keeps the loops and threads of the default."""
 
 NEAR = 1.5
-"""Candidates up to so many times the cost of the cheapest one are looked at in detail."""
+"""Candidates of up to this many times the least cost have their open places filled and are judged again."""
 
 FAR = 5.0
 """A schedule that is expected to be this many times as fast as the default makes the reference result in place of it."""
@@ -46,13 +46,13 @@ FAR = 5.0
 CHOICE_SECONDS = 0.8
 """About how many seconds a choice may take, counted in steps: products of many factors have very many candidates."""
 
-_STEP = 5e-4  # seconds that a step of it takes
-_NANOSECOND = 1e-9  # in which the costs of a GPU are
+_STEP = 5e-4  # seconds that a step of a choice takes
+_NANOSECOND = 1e-9  # the unit of costs on a GPU, in seconds
 
 
 def choice_deadline(seconds: float, slack: float = 2.0) -> Deadline:
-    """Return a deadline of about so many seconds that counts steps, so that the choice does not depend on how busy the machine is; where
-    steps take ``slack`` times as long as usual, time counts after all."""
+    """Return a deadline of about so many seconds that counts steps, so that the choice does not depend on how busy the machine is. If
+    steps take more than ``slack`` times as long as usual, it ends by time all the same."""
     return Deadline(seconds, Steps(_STEP, slack))
 
 
@@ -81,7 +81,7 @@ class Choice:
 
 
 def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule | None:
-    """Return the schedule of the static choice, whose arguments these are; None where there is none."""
+    """Return the schedule of ``static_choice``; None where there is none."""
     found = static_choice(problem, deadline)
     return None if found is None else found.schedule
 
@@ -89,16 +89,16 @@ def model_choice(problem: Problem, deadline: Deadline | None = None) -> Schedule
 def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice | None:
     """Return what the static model expects to be clearly faster than the default; None where it expects nothing to be.
 
-    Of the candidates whose workspaces keep the problem's limits (Dias et al., section 5.3), the default aside. The cheapest of those that
-    were judged in time is chosen late too where the default is expected to take ``FAR`` times as long.
+    It is chosen among the candidates whose workspaces keep the problem's limits (Dias et al., section 5.3). When the deadline is over, the
+    cheapest of those judged by then is still chosen if the default is expected to take ``FAR`` times as long.
 
     Args:
         problem: gives the operands.
-        deadline: until which candidates are sought, which may take most of the time, and judged; None: ``CHOICE_SECONDS`` from now.
+        deadline: until which candidates are generated (most of the time) and judged; None: ``CHOICE_SECONDS`` from now.
 
     Raises:
         TuningError: the default has more elements of workspaces than the memory bound allows, and so has all that was found.
-        ScheduleError: the default has too many loops inside one another, and nothing could be fallen back on.
+        ScheduleError: the default has too many nested loops to be compiled, so that there is no schedule to fall back on.
     """
     check_depth(problem.concretized().program)
     deadline = deadline or choice_deadline(CHOICE_SECONDS)
@@ -133,11 +133,11 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
 
 
 def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline: Deadline) -> Iterator[tuple[float, Schedule, bool]]:
-    """Yield what the cheapest candidates are expected to cost with their open places filled for the operands, their schedules, and whether
-    the loop nest of each is that of the default."""
+    """Yield for each of the cheapest candidates, its open places filled for the operands: the expected cost, the schedule, and whether its
+    loop nest is that of the default."""
     fill = settled
     if problem.target != "cpu":
-        from .device_costs import settled_on_device as fill  # of which a processor needs nothing
+        from .device_costs import settled_on_device as fill  # imported here: kernels on the processor do without
     for place, found in enumerate(able):
         late = deadline.over and (place > 0 or FAR * found.cost > default.cost)
         if late or found.cost > NEAR * able[0].cost:
@@ -167,7 +167,7 @@ def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None
     """Return candidates with their costs, the cheapest first; of those of equal cost the ones whose loops come in the order in which
     tensors are stored (Dias et al., section 5.3), then in their order.
 
-    Those that nothing is known of when a deadline is over come last, at infinite cost; the first of all, the default, is always judged.
+    Candidates that are not judged when a deadline is over come last, at infinite cost; the first of all, the default, is always judged.
     """
     sources = problem.concretized().sources
 
@@ -199,7 +199,7 @@ def disagreements(program: Program, formats: Mapping[str, Format]) -> int:
 
 
 def expected_gain(problem: Problem, schedule: Schedule) -> tuple[float, float]:
-    """Return how many times the operations of a legal schedule the default one takes, and about how many seconds it takes for them."""
+    """Return the cost of the default schedule over that of a legal one, and about how many seconds the default takes."""
     found = problem.concretized()
     default = _cost(problem, found.program, found.sources)
     unit = machine_constants().operation if problem.target == "cpu" else _NANOSECOND
@@ -215,7 +215,7 @@ def expected_cost(problem: Problem, schedule: Schedule) -> float:
 def _cost(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
     if problem.target == "cpu":
         return operations(problem, program, sources)
-    from .device_costs import device_cost  # of which a processor needs nothing
+    from .device_costs import device_cost  # imported here: kernels on the processor do without
 
     return device_cost(problem, program, sources)
 

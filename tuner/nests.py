@@ -1,7 +1,7 @@
 """Loop nests of the structural space that a search begins with, by the filter that keeps them.
 
-Those of an expression on operands in certain formats are the same whatever the sizes, so that they are sought once a process: a campaign
-over many inputs would spend a part of each tuning on finding them again.
+They depend on expression and formats and not on sizes, so each process finds them once: a campaign over many inputs would otherwise spend
+a part of each tuning on finding them again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _found: OrderedDict[tuple[object, ...], tuple[Schedule, ...]] = OrderedDict()
 def nests_of(problem: Problem, rules: Collection[str], deadline: Deadline, seed: int) -> dict[str, list[Schedule]]:
     """Return loop nests of a problem by the filter that keeps them, of those in ``rules``.
 
-    None are found where that takes long, since large products have too many programs; functions have no asymptotic cost.
+    A filter that takes too long gives none, as large products have too many programs, and so does the frontier of expressions with
+    functions, which have no asymptotic cost.
     """
     found: dict[str, list[Schedule]] = {}
     assignment, formats, semiring = problem.assignment, problem.formats, problem.semiring
@@ -54,7 +55,7 @@ def nests_of(problem: Problem, rules: Collection[str], deadline: Deadline, seed:
 
 
 def _once(key: tuple[object, ...], limit: Deadline, find: Callable[[], Iterable[Schedule]]) -> list[Schedule]:
-    """Return what was found before, else what is found now, which is kept unless its deadline cut it short."""
+    """Return the loop nests found before under a key; else find them now, and keep them unless the deadline cut the search short."""
     if key in _found:
         return list(_found[key])
     nests: list[Schedule] = []

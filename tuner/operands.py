@@ -74,7 +74,7 @@ def load_operands(
         formats: operand -> format to convert it to.
         seed: of the random arrays.
         given: operands that are loaded already.
-        output_format: of the result; None: dense, so that there has to be memory for all of it beside the random arrays.
+        output_format: of the result; None: dense, so that there has to be memory for all of it besides the random arrays.
 
     Raises:
         ExpressionError: a name is not in the expression.
@@ -171,7 +171,7 @@ def _claim(
 
 
 def _random(access: Access, extents: Mapping[str, int], dtype: np.dtype[Any], seed: int) -> Tensor:
-    """Return a dense array in [0, 1), or of whole numbers from 0 to 9 for such dtypes; the same for the same name and seed."""
+    """Return a dense array of values in [0, 1), or of whole numbers from 0 to 9 for integer dtypes; name and seed determine it."""
     generator = np.random.default_rng([seed, zlib.crc32(access.tensor.encode())])
     shape = _shape(access, extents)
     if np.issubdtype(dtype, np.floating):

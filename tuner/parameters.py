@@ -1,8 +1,8 @@
 """The open places of a template, filled for the operands at hand: how iterations are shared among threads, and what is prefetched.
 
-The search tries them all. Where nothing is measured they are chosen here, from the pattern and a few constants of the machine: a static
-share where rows are even, chunks of the size that costs least where they are not; prefetches only of what lies outside the caches, since
-elsewhere they are instructions for nothing; vectors of half the width where known extents fit these better (``widths``).
+The search tries them all. Where nothing is measured they are chosen here, from the pattern and a few constants of the machine: static
+shares where rows are even, else chunks of the size that costs least; prefetches only of what lies outside the caches, since elsewhere they
+cost instructions and gain nothing; vectors of half the width where known extents fit these better (``widths``).
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from .shares import chunks, dynamic_excess, largest_chunk, static_excess
 from .widths import halved_build
 
 CHUNKING = "chunking"
-"""The hole of how a parallel loop is shared out."""
+"""The hole that says how a parallel loop is shared among threads."""
 
-_LEAST_GAIN = 1.02  # that a prefetch is to have
-_MISSES = 10.0, 30.0  # hits that a miss takes the time of that comes from the last level of cache, or from memory
-_ELSEWHERE = 1.03  # times as long take rows that another thread had the last time
-_GIVEN = 1.08  # times as long may take what is shared out in a way that nothing is known of here
-_AS_WRITTEN = 1.02  # what is prescribed is preferred to what is chosen here for a reason alone
-_CHUNKS = 2  # a thread: with fewer, who has one more works much longer
-_SECOND_LEVEL = 2**20  # bytes, where the system does not say
-_AFAR = 0.25  # of what is gathered, from which on it is waited for, and not what is gone through in order
-_ONE_BY_ONE = 0.75  # times as long as batches of short rows take sums that are made one by one, where their ends are foreseen
-_ASKED = 8192  # bytes of gathered rows that are asked for ahead: a part of the first level of cache
-_LINE = 64  # bytes that are asked for at least
-_CACHE_SHARE = 0.5  # of the last level of cache, that one operand has to itself
+_LEAST_GAIN = 1.02  # speed that a prefetch has to promise, over that without it
+_MISSES = 10.0, 30.0  # time of a miss over that of a hit: one served by the last level of cache, one served by memory
+_ELSEWHERE = 1.03  # time of a loop whose rows another thread had the last time, over that of one that keeps its rows
+_GIVEN = 1.08  # the same for a way of sharing of which nothing is known here, over even shares
+_AS_WRITTEN = 1.02  # factor on the time of a sharing that a template prescribes, so that it is chosen only for a clear gain
+_CHUNKS = 2  # least chunks a thread: with fewer, a thread with one more than others works much longer
+_SECOND_LEVEL = 2**20  # bytes of the second level of cache where the system does not tell
+_AFAR = 0.25  # share of misses from which on a loop waits for what it gathers, and not for what it reads in order
+_ONE_BY_ONE = 0.75  # time of short rows summed one by one over that in batches, where branch prediction foresees their ends
+_ASKED = 8192  # most bytes of gathered rows that are prefetched ahead: a part of the first level of cache
+_LINE = 64  # least bytes of a prefetch
+_CACHE_SHARE = 0.5  # share of the last level of cache that one operand has to itself
 
 
 @frozen
 class Settled:
-    """A template with its places filled, and how many times the model's cost it is expected to take."""
+    """A template with its places filled, and the factor by which that changes the cost of the model."""
 
     schedule: Schedule
     factor: float
@@ -81,7 +81,7 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
 
 
 def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, seconds: float) -> tuple[Any, float]:
-    """Return how to share a parallel loop among threads in the least time, and that time over the time of even shares."""
+    """Return the way to share a parallel loop among threads that takes the least time, and that time over the time of even shares."""
     loops = chain(candidate.program.statement, ())
     tensor = next((found for _, found in _begun_by(problem, graph.originals(loops[0]))), None) if loops else None
     if problem.threads < 2:
@@ -117,9 +117,11 @@ def _as_given(problem: Problem, candidate: Candidate, graph: Provenance, seconds
 
 
 def largest_share(problem: Problem, schedule: Schedule) -> float | None:
-    """Return the largest share of the work of a problem's threads over the mean, as far as it is known before: of even stretches of the
-    outermost loop, where threads that are done take over pieces of others; about 1 where they take chunks, each when it has done the one
-    before. None where nothing is known of it."""
+    """Return the work of the thread that has most to do over the mean, as far as the pattern tells it; None where it does not.
+
+    Threads get even stretches of the outermost loop, and those that are done take over pieces of others. Where threads take chunk after
+    chunk the value is about 1.
+    """
     if problem.threads < 2 or _shared_loop(schedule.directives) is None:
         return None
     given = _given_share(problem, schedule.directives, graph_of(applied(problem, schedule).relations))
@@ -143,7 +145,7 @@ def _is_apart(directives: Sequence[d.Directive]) -> bool:
 
 
 def _given_share(problem: Problem, directives: Sequence[d.Directive], graph: Provenance) -> tuple[tuple[str, int | None], Tensor] | None:
-    """Return how directives share a loop out, in iterations of the first level of the tensor that it goes through."""
+    """Return how directives share a loop among threads, in iterations of the first level of the tensor that it goes through."""
     shared = _shared_loop(directives)
     if shared is None or any(isinstance(one, d.Pos) for one in directives):
         return None
@@ -155,7 +157,7 @@ def _given_share(problem: Problem, directives: Sequence[d.Directive], graph: Pro
 
 
 def _times(choice: Any, tensor: Tensor, threads: int, seconds: float, apart: bool) -> float | None:
-    """Return how many times an even share some way of sharing the outermost loop out takes; None where nothing is known of it."""
+    """Return the time of a way to share the outermost loop over the time of perfectly even shares; None where it is not known."""
     match choice:
         case ("static", None):
             return static_excess(tensor, threads, apart)
@@ -166,15 +168,15 @@ def _times(choice: Any, tensor: Tensor, threads: int, seconds: float, apart: boo
 
 
 def _is_foreseen(problem: Problem, originals: tuple[str, ...]) -> bool:
-    """Return whether processors foresee where the rows end that a loop goes through: then short ones are summed faster one by one than in
-    batches (``passes.batches``), which are the default."""
+    """Return whether branch prediction foresees where the rows of a loop end: then summing short rows one by one is faster than summing
+    them in batches (``passes.batches``), which is the default."""
     rows = [(tensor, level) for _, tensor, level in _stored_by(problem, originals) if tensor.levels[level].pos is not None]
     return len(rows) == 1 and ends_are_foreseen(*rows[0], _CACHE_SHARE * this_machine().last_level_cache)
 
 
 def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: Constants) -> float:
-    """Return how many times the time of the default a sum takes that goes through stored entries in vectors without prefetches: sums of
-    which a schedule says nothing ask for entries ahead wherever these are (``passes.sums``)."""
+    """Return the time of a vectorised sum over stored entries without prefetches over its default time: by default such a sum prefetches
+    its entries, wherever they lie (``passes.sums``)."""
     loop = hole.name.removeprefix(stream_of(prefetch.access.tensor, ""))
     return constants.stream_hit if values.get(vector_of(loop)) is not None else 1.0
 
@@ -182,13 +184,13 @@ def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: 
 def _prefetched(
     problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, constants: Constants
 ) -> tuple[d.Prefetch | None, float | None]:
-    """Return the prefetch of a hole, and how many times the time without it a kernel takes with it; None where it is not worth it."""
+    """Return the prefetch of a hole, and the time with it over the time without; None for each where it is not worth it."""
     assert isinstance(hole.usual, d.Prefetch)
     name = hole.usual.access.tensor
     operand, originals = problem.operand(name), graph.originals(hole.usual.index)
     if operand is None:
         return None, None
-    if not operand.format.is_dense:  # entries gone through in order, which hardware fetches ahead as well
+    if not operand.format.is_dense:  # its entries are read in order, so hardware fetches them ahead too
         loops = chain(candidate.program.statement, ())
         begun = bool(loops) and any(found is operand for _, found in _begun_by(problem, graph.originals(loops[0])))
         far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
@@ -207,11 +209,12 @@ def _prefetched(
 
 
 def _far_ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[str, ...], outside: float) -> d.Prefetch:
-    """Return the prefetch farthest ahead, the usual one at least, that has as many rows on their way from outside of the cache as the usual
-    one has where all come from there: between them are others that take no time. All together take ``_ASKED`` bytes at most.
+    """Return a prefetch so far ahead that as many rows from outside the cache are in flight as with the usual one if all rows came from
+    there: rows in between that are in the cache take no time. It is no shorter than the usual one, and its rows take ``_ASKED`` bytes at
+    most, all together.
 
     Args:
-        outside: the share of the rows that come from there; 0 where a prefetch pays for rows that are near.
+        outside: the share of the rows that come from outside the cache; 0 where a prefetch pays for near rows too.
     """
     usual = hole.usual
     assert isinstance(usual, d.Prefetch)
@@ -224,14 +227,14 @@ def _far_ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[s
 
 
 def _is_summed(problem: Problem, name: str, originals: tuple[str, ...]) -> bool:
-    """Return whether the rows that some indices choose of an operand are summed up: none of their own indices is one of the result."""
+    """Return whether the rows of an operand that some indices choose are summed up: the result has none of the rows' own indices."""
     read = [access for access in accesses(problem.assignment.value) if access.tensor == name]
     along = {index for access in read for index in access.indices}.difference(originals)
     return bool(along) and along.isdisjoint(problem.assignment.target.indices)
 
 
 def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
-    """Return whether much of what stored coordinates of some indices choose of a dense operand is not in the second-level cache."""
+    """Return whether much of what stored coordinates of some indices gather from a dense operand is not in the second-level cache."""
     named = ((name, problem.operand(name)) for name in problem.formats)
     dense = [(name, operand) for name, operand in named if operand is not None and operand.format.is_dense]
     near = _second_level()
@@ -241,8 +244,8 @@ def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
 
 
 def _scattered(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
-    """Return which share of the rows that an index chooses of a dense operand comes from outside of a cache of so many bytes, through
-    which the entries that choose them pass as well."""
+    """Return the share of the rows of a dense operand, chosen by an index, that come from outside a cache of so many bytes. The entries
+    that choose them pass through the cache as well."""
     if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
         return 0.0
     row, entry = operand.nbytes / max(1, problem.extents[index]), tensor.nbytes / max(1, len(tensor.values))

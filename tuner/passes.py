@@ -1,4 +1,4 @@
-"""The cost of loops that pass over an array again after it has left the near caches: its lines come again from farther caches."""
+"""The cost of loops that pass over an array again after it has left the near caches, so that its lines are loaded again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .iterations import Iterations
 from .problem import Problem
 
 _LINE_BYTES = 64
-_STREAMED = 2.0**18  # elements of a filter whose rows come from caches beyond the second level as soon as they are needed
+_STREAMED = 2.0**18  # elements of a filter up to which hardware fetches its rows in time from beyond the second level of cache
 
 
 @frozen
 class _Step:
-    """An original index that a loop goes through, and how many of its values before the loop around it goes on."""
+    """An original index that a loop goes through, and how many of its values in one run of the loop."""
 
     index: str
     length: float
@@ -37,8 +37,8 @@ class Passes(Iterations):
         return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
 
     def passed_again(self, leaf: Assign, loops: Sequence[str], iterations: float) -> float:
-        """Return what it costs that loops pass over the result, stored operands and filters more than once, where these leave the near
-        cache before they are needed again: lines that come again, by how far away they are.
+        """Return what it costs that loops pass more than once over the result, stored operands and filters that leave the near cache in
+        between: the lines that are loaded again, weighted by how far away they are.
 
         Args:
             leaf: the assignment.
@@ -68,8 +68,8 @@ class Passes(Iterations):
         return (passes - 1.0) * self._lines(elements, touched) * line
 
     def _steps(self, loops: Sequence[str]) -> list[_Step]:
-        """Return the original indices that loops go through, outermost first: a collapsed loop goes through the inner index once for each
-        value of the outer one, and loops that one was split into share its length."""
+        """Return the original indices that loops go through, outermost first. A collapsed loop goes through the inner index once for each
+        value of the outer one; the loops that an index was split into share its length."""
         names = [self._graph.originals(loop) for loop in loops]
         left = {name: max(1.0, float(self._problem.extents.get(name, 1))) for own in names for name in own}
         steps = list[_Step]()
@@ -83,13 +83,13 @@ class Passes(Iterations):
         return steps[::-1]
 
     def _is_filter(self, access: Access) -> bool:
-        """Whether a read is of a dense operand that windows of a stored one meet, each of them the whole of it."""
+        """Whether a read is of a filter: a dense operand all of which meets each window of a stored one."""
         form = self._formats.get(access.tensor)
         return form is not None and form.is_dense and not isinstance(form, View) and not self._seen.isdisjoint(access.indices)
 
     def _along(self, access: Access) -> set[str]:
-        """Return the original indices that lead through an array: of a compound subscript the one that goes farthest alone, as the others
-        lead to what is near."""
+        """Return the original indices that lead through an array; of a compound subscript only the one that goes farthest, since the
+        others lead to what is near."""
         form, indices = self._formats.get(access.tensor), access.indices
         if isinstance(form, View):
             own = [[access.subscripts[mode].index for mode, _ in part.terms] for part in form.subscripts]
@@ -97,14 +97,14 @@ class Passes(Iterations):
         return {original for index in indices for original in self._graph.originals(index)}
 
     def _far_elements(self, access: Access, own: set[str]) -> float:
-        """Return how many elements a dense result or operand, or a stored operand, has; nothing for what else there is."""
+        """Return how many elements a dense result, a dense operand or a stored operand has; 0 for everything else."""
         form = self._formats.get(access.tensor)
         if self._is_stored(access):
-            return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # coordinates too
+            return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # values, and coordinates of half their size
         return self._everywhere(own) if form is not None and form.is_dense else 0.0
 
     def _lines(self, elements: float, touched: float) -> float:
-        """Return how many lines of caches hold so many of the elements of an array, spread evenly."""
+        """Return how many cache lines of an array hold ``touched`` of its elements, if these are spread evenly."""
         return elements / self._per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** self._per_line)
 
     @property

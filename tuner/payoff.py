@@ -21,7 +21,7 @@ def conversion_seconds(problem: Problem, schedule: Schedule) -> float:
 
 
 def calls_to_pay(price: float, gain: float) -> int | None:
-    """Return the number of calls after which a gain in seconds a call has covered a price in seconds; None: never."""
+    """Return after how many calls a gain of so many seconds a call has paid a price in seconds; None: never."""
     if price <= 0:
         return 0
     return math.ceil(price / gain) if gain > 0 else None

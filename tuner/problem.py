@@ -60,18 +60,18 @@ class Problem:
     Attributes:
         expression: the text as given.
         written: the parsed text.
-        viewed: the same with plain subscripts, of which schedules are.
+        viewed: the same with plain subscripts, the form that schedules are applied to.
         operands: every operand as a stored tensor, by the user's name.
         stored: format of every tensor, the result's included.
         extents: extent of every index of the plain assignment.
-        known: those that operands tell at plain subscripts, or the user; the others follow from compound ones.
-        given: the indices whose extents the user alone tells.
+        known: the extents that the user or plain subscripts of operands determine; the others follow from compound subscripts.
+        given: the indices whose extents only the user determines.
         boundary: what compound subscripts read outside of their operands.
         target: "cpu" or "cuda".
         threads: exact number of threads.
         name: where the data came from, for people.
         arch: architecture of the GPU that is meant; None: that of this machine, where the target is cuda.
-        limits: of what schedules may take beside operands and result.
+        limits: on the memory that schedules may take besides operands and result.
         semiring: (add, multiply).
         wish: the dtype to compute with; None: that of the operands.
     """
@@ -109,7 +109,7 @@ class Problem:
         return self.viewed.ranges is not None
 
     def operand(self, name: str) -> Tensor | None:
-        """Return the tensor that is read under a name in the plain assignment; None where it is none that the user gives."""
+        """Return the operand that the plain assignment reads under a name; None where the name is not that of an operand."""
         return self.operands.get(self.viewed.source(name))
 
     @cached_property
@@ -141,7 +141,7 @@ class Problem:
 
     @property
     def distributes(self) -> bool:
-        """Whether products distribute over sums whatever the values are; else no schedule that nobody asked for may rely on it."""
+        """Whether products distribute over sums for all values. If not, only a schedule that the user gives may rely on it."""
         return self.semiring not in _OF_SOME_VALUES or self.dtype == np.bool_
 
     @cached_property
@@ -151,7 +151,7 @@ class Problem:
 
     @cached_property
     def symmetric(self) -> frozenset[str]:
-        """The operands that are symmetric matrices and store coordinates, as their values are when it is asked first."""
+        """The sparse operands that are symmetric matrices; their values are looked at once, at the first access."""
         stored = {name: operand for name, operand in self.operands.items() if operand.order == 2 and not operand.format.is_dense}
         return frozenset(name for name, operand in stored.items() if operand.format.mirrors or is_symmetric(operand.convert("csr")))
 
@@ -181,14 +181,14 @@ class Problem:
         return describe_input(operands, {canonical: self.extents[name] for name, canonical in indices}, self.name)
 
     def _edges(self) -> Iterator[str]:
-        """Yield what else determines how compound subscripts are read, if there are any: ``records.Workload.formats``."""
+        """Yield what else determines how compound subscripts are read, if there are any (see ``records.Workload.formats``)."""
         if self.viewed.ranges is not None:
             names = dict((*self.canonical.indices, *self._made_up))
             yield from edges_text({names[name] for name in self.given}, {names[name] for name in wrapped(self.written, self.boundary)})
 
     @cached_property
     def _made_up(self) -> tuple[tuple[str, str], ...]:
-        """(Name, canonical name) of what stands for compound subscripts: views, points and indices."""
+        """(Name, canonical name) of the views, points and indices that stand for compound subscripts."""
         if self.viewed.ranges is None:
             return ()
         tensors, indices = dict(self.canonical.tensors), dict(self.canonical.indices)
@@ -211,7 +211,7 @@ class Problem:
 
     @cached_property
     def names(self) -> tuple[tuple[str, str], ...]:
-        """(Name, canonical name) of whatever a schedule may speak of, the given value of a result that is added to among it."""
+        """(Name, canonical name) of everything that a schedule may name, including the operand that ``+=`` starts from."""
         initial = (initial_name(self.written), initial_name(self.canonical.assignment))
         added_to = (initial,) if self.written.operator == "+=" else ()
         return (*self.canonical.tensors, *self.canonical.indices, *self._made_up, *added_to)
@@ -242,7 +242,7 @@ def make_problem(
         name: where the data came from, for people.
         shape: extents of indices that no operand determines.
         arch: architecture of the GPU that is meant, such as "sm_90"; None: that of this machine.
-        limits: of what schedules may take beside operands and result.
+        limits: on the memory that schedules may take besides operands and result.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         dtype: of the values; None: ``numpy.result_type`` of the operands.
         boundary: what compound subscripts read outside of their operands: "fill" (None), "wrap", or one of these by index.
@@ -286,7 +286,7 @@ def make_problem(
 
 
 def require_target(target: str, arch: str | None = None) -> None:
-    """Refuse a target that is none, or that neither this machine has nor ``arch`` names.
+    """Refuse a target that is unknown, or that this machine lacks where ``arch`` names none.
 
     Raises:
         TuningError: it is not one of ``match.TARGETS``.

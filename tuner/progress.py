@@ -129,7 +129,7 @@ class _BarReport:
 
 
 class _Cell:
-    """Shows progress as an output of a notebook's cell, which is written anew; it needs no widgets, and stays in the file."""
+    """Shows progress as an output of a notebook's cell, which is overwritten; it needs no widgets, and stays in the file."""
 
     def __init__(self, title: str) -> None:
         from IPython.display import display  # pyright: ignore[reportMissingImports] there is one where there are notebooks
@@ -151,7 +151,7 @@ class _Cell:
 
 
 class _Lines:
-    """Shows progress as lines: when a phase begins that is not the search, and every ten seconds."""
+    """Shows progress as lines: one at the beginning of each phase but the search, and one every ten seconds."""
 
     def __init__(self, title: str, speaker: str = "tune-kernel") -> None:
         self._title, self._speaker = title, speaker

@@ -66,14 +66,14 @@ def run_stages(items: list[Item], stages: Sequence[Stage[Item]]) -> tuple[list[I
     return items, report
 
 
-_HOPELESS = 100.0  # times what the model expects of the cheapest
-_UNLIKELY = 2.0  # the same for what no rule speaks for
-_DOUBT = 1.5  # what such a candidate is ranked at, times what the model expects of it
+_HOPELESS = 100.0  # a candidate of so many times the cost of the cheapest is dropped
+_UNLIKELY = 2.0  # the same for candidates that were drawn, not listed by a rule
+_DOUBT = 1.5  # drawn candidates are ranked as if they cost so many times what the model expects
 SWITCHES = ("memory", "asymptotic", "loop depth")
 """Stages that can be left out, as the filters of ``compiler.space.selection.RULES`` can."""
 
 PRUNING_SECONDS = 60.0
-"""Seconds of processor time that pruning may take without a given limit; products of many factors would take for ever."""
+"""Seconds of processor time that pruning may take where no limit is given; products of many factors would take for ever."""
 
 COUNTING_SECONDS = 2.0
 """Seconds of processor time that counting the stages of the whole space may take."""
@@ -221,8 +221,8 @@ def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]])
 def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
     """Return the candidates that no other beats in depth, in elements of workspaces, and in entries of operands that are converted.
 
-    Those of the asymptotic frontier stay, and beat none: lowering still adds the workspaces that their sparse results need. What was
-    drawn beats nothing that a rule keeps.
+    Those of the asymptotic frontier stay, and beat none, since lowering still adds the workspaces that their sparse results need. Drawn
+    candidates beat none that a rule keeps.
     """
     sources = problem.concretized().sources
 

@@ -14,7 +14,7 @@ _WORTH_SAYING = 1.05  # a ratio of costs
 
 
 def reason(problem: Problem, winner: Schedule, speedup: float | None) -> str:
-    """Return one sentence: how many operations it does beside the default, what the static model expects, and what it does to get there."""
+    """Return one sentence: how many operations a schedule does beside the default, what the model expected, and how it gets there."""
     if not winner.directives:
         return "nothing that was tried is surely faster than the default schedule"
     parts = [*_costs(problem, winner), *_means(problem, winner)]

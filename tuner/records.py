@@ -23,14 +23,14 @@ SCHEMA_VERSION = 3
 
 SAMPLE = ("seconds", "length", "waited", "stolen", "throttled", "others", "load", "lacked", "worked", "threads")
 """The figures of a sample: seconds a run, seconds of the whole sample, its company (``measure.company``), processor time a run, and how
-many threads were to share it. Older samples have all but the last two or three, those of schema 1 the first alone."""
+many threads were to share it. Older samples lack the last two or three, and those of schema 1 have the first alone."""
 
 SAMPLE_LENGTHS = (1, len(SAMPLE) - 3, len(SAMPLE) - 2, len(SAMPLE))
 """How many figures a sample may have."""
 
 
 SEPARATOR = " | "
-"""Between the formats of a workload, and between its dtypes."""
+"""Separates the formats of a workload, and its dtypes."""
 
 USUAL_SEMIRING = "+,*"
 """The semiring of records that are older than the choice of semirings."""
@@ -86,11 +86,11 @@ def now() -> str:
 
 
 STOPPED = "default_stopped_after"
-"""Key of a decision's environment: seconds after which the default schedule was ended, if it did not run to its end."""
+"""Key of a decision's environment: seconds after which the default schedule was stopped, if it did not run to its end."""
 
 
 CONVERSION = "conversion_seconds"
-"""Key of a measurement's environment: the part of its seconds that operands take to be converted, if they are."""
+"""Key of a measurement's environment: the part of its seconds that converting the operands takes, if any is converted."""
 
 
 @frozen
@@ -100,8 +100,8 @@ class Workload:
     Attributes:
         machine: fingerprint of the machine.
         kernel: canonical expression, such as ``T0(i0) = T1(i0,i1) * T2(i1)``.
-        formats: formats of the tensors in canonical order, the result first, separated by `` | ``; behind them what else decides how
-            compound subscripts are read (``edges_text``).
+        formats: formats of the tensors in canonical order, the result first, separated by `` | ``; then, for compound subscripts, how
+            they are read at the edges of operands (``edges_text``).
         dtype: dtypes of the tensors in canonical order, the result first, or one where all are equal.
         target: "cpu" or "cuda".
         threads: exact number of threads.
@@ -191,12 +191,12 @@ class Measurement:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Seconds a run of every sample."""
+        """The seconds a run of every sample."""
         return tuple(sample[0] for sample in self.samples)
 
     @property
     def conversion(self) -> float:
-        """The part of ``seconds`` that operands take to be converted."""
+        """The part of ``seconds`` that converting the operands takes."""
         found = self.environment.get(CONVERSION)
         return float(found) if isinstance(found, (int, float)) else 0.0
 
@@ -253,7 +253,7 @@ Record = Measurement | Decision
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """Return a record as one JSON object, the line of an export: its workload's parts stand beside its own."""
+    """Return a record as one JSON object, the line of an export: the parts of its workload stand beside its own fields."""
     fields = asdict(record)
     workload = fields.pop("workload")
     workload["expression"] = workload.pop("kernel")
@@ -265,7 +265,7 @@ def _kind(record: Record) -> str:
 
 
 def _as_before(workload: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a workload, without the semiring if it is the usual one, so that digests stay as they were before semirings."""
+    """Return the parts of a workload, leaving out the usual semiring, so that digests stay as they were before there were semirings."""
     return {name: value for name, value in workload.items() if (name, value) != ("semiring", USUAL_SEMIRING)}
 
 

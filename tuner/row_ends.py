@@ -11,18 +11,19 @@ REMEMBERED = 2**13
 """Most rows whose lengths a processor's branch prediction remembers from call to call."""
 
 FEW = 2**9
-"""Rows, of which a call takes about as long as to look for a schedule."""
+"""Most rows with which a call takes no longer than looking for a better schedule; their ends are not looked at."""
 
 STEADY = ((0.1, 0.0, 12.0), (0.5, 3.0, 8.0))
-"""Up to which share of the rows is longer or shorter than the one before where ends are foreseen, and over how many up to how many entries
-a row has then, on average: of uneven rows of up to three several are summed at once (``passes.row_sums``), in long ones ends cost less."""
+"""Where the ends of many rows are foreseen: (share, over, most): at most this share of the rows differs in length from the row before, and
+a row has more than ``over`` and up to ``most`` entries on average. Of uneven rows of up to three entries several are summed at once
+(``passes.row_sums``); in longer rows ends cost less."""
 
 _STRETCHES, _LENGTH = 8, 2**12
 
 
 def ends_are_foreseen(tensor: Tensor, level: int, cache_bytes: float) -> bool:
-    """Return whether a processor foresees where the rows of a level end, so that sums of short ones are faster made one by one than in
-    batches (``passes.batches``): there are few enough of them, or most are as long as the one before and lie in a cache."""
+    """Return whether branch prediction foresees where the rows of a level end, so that summing short rows one by one is faster than in
+    batches (``passes.batches``): there are few enough rows, or most are as long as the row before and all lie in a cache."""
     pos = tensor.levels[level].pos
     if pos is None or len(pos) <= FEW:
         return False
@@ -35,7 +36,7 @@ def ends_are_foreseen(tensor: Tensor, level: int, cache_bytes: float) -> bool:
 
 
 def changes(tensor: Tensor, level: int) -> float:
-    """Return which share of the rows of a level is longer or shorter than the one before, from an even sample of stretches of rows."""
+    """Return the share of the rows of a level that differ in length from the row before, from an even sample of stretches of rows."""
     pos = tensor.levels[level].pos
     assert pos is not None
 

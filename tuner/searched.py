@@ -28,10 +28,10 @@ WATCHED_SECONDS = 20.0
 DRAW_SECONDS = 1.0
 """Seconds of processor time for one draw."""
 
-_TRIES = 24  # draws for each schedule that is wanted: of these some are refused, known, or hopeless
-_NEAR = 0.8  # how often a neighbour is drawn
-_COMPARED = 8  # of the best, whose code what is drawn must not be
-_UNLIKELY = 2.0  # times what the model expects of the best so far: the rest is not tried
+_TRIES = 24  # most draws for one schedule, since some are refused, known, or hopeless
+_NEAR = 0.8  # share of the draws that are neighbours of a fast schedule
+_COMPARED = 8  # fastest schedules whose generated code a draw must differ from
+_UNLIKELY = 2.0  # a draw that the model expects to cost more than so many times the best so far is not tried
 
 
 class Renewed(Deadline):
@@ -51,13 +51,13 @@ class Renewed(Deadline):
 
 
 class Beyond:
-    """Draws schedules that no rule lists: neighbours of those that were fast, and some from anywhere.
+    """Draws schedules that no rule lists: neighbours of those that were fast, and some from the whole space.
 
     Args:
         problem: what is tuned.
         seed: of the draws.
         also: as of ``filters``.
-        seconds: processor time that a draw may take; once one takes longer nothing is drawn any more.
+        seconds: processor time that a draw may take; once one takes longer, nothing more is drawn.
     """
 
     def __init__(self, problem: Problem, seed: int, also: Collection[str] = (), seconds: float = DRAW_SECONDS) -> None:
@@ -69,11 +69,11 @@ class Beyond:
         self._sources: dict[str, str | None] = {}
 
     def draw(self, best: Sequence[tuple[float, str]], known: Collection[str]) -> str | None:
-        """Return a schedule in canonical names that is not known; None where none was found, or finding one takes too long.
+        """Return a schedule in canonical names that is not known; None where none is found, or finding one takes too long.
 
         Args:
             best: (seconds, schedule in canonical names), the fastest first.
-            known: schedules in canonical names that are not wanted.
+            known: schedules in canonical names, which are not to be drawn again.
         """
         if self._ended:
             return None
@@ -184,7 +184,7 @@ class Searched:
     def count(self) -> int:
         """Return how many schedules there are, those included that the language refuses; none is listed.
 
-        Of a space that takes longer to count, how many are counted in that time.
+        If counting takes too long, the number counted by then (``is_counted`` is False).
         """
         return len(self._besides) + self._counted[0]
 

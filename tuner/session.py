@@ -48,12 +48,12 @@ from .trials import Trials
 from .tune_result import TuneResult, result_of
 from .verbose import tell
 
-_PRUNING_SHARE = 0.2  # of a time budget, that static pruning may take at most
-_FINAL_SHARE = 0.25  # of a time budget, kept for the finals
-_LEAST_SECONDS = 4.0  # a budget below this ends the search as soon, but not what runs
-_MUCH = 0.05  # of a time budget: a default schedule that is expected to take so much of it is not what others wait for
-_ENCODED_SHARE = 0.1  # of the trials, that other encodings of operands may have before the search begins
-_OVERTIME = 1.0  # seconds after a budget at which whatever runs is ended
+_PRUNING_SHARE = 0.2  # most of a time budget that static pruning may take
+_FINAL_SHARE = 0.25  # share of a time budget that is kept for the finals
+_LEAST_SECONDS = 4.0  # with a smaller budget the search ends in time, but what runs then may go on until so many seconds are over
+_MUCH = 0.05  # a default schedule that is expected to take this share of a time budget does not make the reference result
+_ENCODED_SHARE = 0.1  # share of the trials that other encodings of operands may have before the search begins
+_OVERTIME = 1.0  # seconds after the end of a budget at which whatever runs is stopped
 
 
 def tune(
@@ -106,10 +106,11 @@ def tune(
 
 @contextmanager
 def _reported(verbose: bool | None, callback: Report | None) -> Iterator[Report]:
-    """Yield what is called with the progress of a campaign: shows it where somebody watches, or as asked, and calls the user's function.
+    """Yield a function that is called with the progress of a campaign: it shows progress where somebody watches, or as ``verbose`` says,
+    and calls the user's function.
 
     Raises:
-        TuningError: what is to be called cannot be.
+        TuningError: ``callback`` is no function, or ``verbose`` no choice.
     """
     if callback is not None and not callable(callback):
         raise TuningError(f"callback is a function that takes a Progress, not {type(callback).__name__}")
@@ -142,9 +143,12 @@ def tune_problem(
 ) -> TuneResult:
     """Tune one problem with an open database and a worker; both stay open. See ``tune``.
 
-    ``given`` are schedules to try first, in canonical names (``check_schedules``). ``helpers`` measure what the search proposes, as
-    long as there are some. ``since``: a moment (``records.now``); what earlier runs measured before it is measured anew;
-    ``ended``: whether a decision made since then had all of the budget, its time too. ``start``: as of ``tune``.
+    Args:
+        given: schedules to try first, in canonical names (``check_schedules``).
+        helpers: measure what the search proposes, as long as some are left.
+        since: a moment (``records.now``); what was measured before it does not count.
+        ended: whether a decision made since then had the whole budget of trials and seconds.
+        start: when the time budget began, on the monotonic clock; None: now.
     """
     seed = check_seed(seed)
     sweep_folders()
@@ -182,8 +186,8 @@ def tune_problem(
 
 
 def _quickest(problem: Problem, space: Space, allowed: float) -> str:
-    """Return the schedule that is expected to be the fastest, if it is far faster than the default one, or if this one may take much of so
-    many seconds; else the default one."""
+    """Return the schedule that makes the reference result: the one expected to be the fastest, if it is far faster than the default one or
+    the default may take much of the ``allowed`` seconds; else the default."""
     first = space.templates[0].fill() if space.templates else Schedule()
     gain, seconds = expected_gain(problem, first)
     return str(first) if first.directives and (gain > FAR or (gain > 1 and seconds > _MUCH * allowed)) else DEFAULT
@@ -216,7 +220,7 @@ def check_schedules(problem: Problem, schedules: Iterable[Schedule | str]) -> tu
         raise ScheduleError(f"schedules is a list of schedules or their texts, not {quoted(str(schedules), 60)} alone; put it in brackets")
     try:
         given = list(islice(schedules, MOST_SCHEDULES + 1))
-    except Exception:  # whatever a foreign object does
+    except Exception:  # an object of any type may be given, and may raise anything
         raise ScheduleError(f"schedules is a list of schedules or their texts, not {shown(schedules)}; put it in brackets") from None
     if len(given) > MOST_SCHEDULES:
         raise ScheduleError(f"schedules has more than {MOST_SCHEDULES} of them; nobody could measure so many")
@@ -250,14 +254,14 @@ def _finished(
     exhausted = exhausted and all(schedule in trials for schedule in given)
     decisions = list(campaign.store.decisions(campaign=campaign.key))
     last = max((measurement.created for measurement in campaign.recorded()), default="")
-    over = bool(decisions) and decisions[-1].created >= last  # not where a run ended between its trials and its finals
+    over = bool(decisions) and decisions[-1].created >= last  # false where a run ended between its trials and its finals
     if over and (exhausted or ended or len(trials) >= budget.trials):
         return result_of(campaign, trials, stages, space.templates, decisions[-1], also)
     return None
 
 
 def _untuned(problem: Problem) -> str:
-    """Return the schedule, in canonical names, that is used where nothing was tuned; the default one where no bound is kept otherwise."""
+    """Return the schedule, in canonical names, that is used where nothing was tuned; the default one where none keeps the memory bound."""
     with suppress(TuningError):
         return problem.to_canonical(lookup_problem(problem, NOTHING).schedule)
     return DEFAULT

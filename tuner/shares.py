@@ -15,21 +15,21 @@ from .features import remembered
 USUAL_CHUNK = 64
 """Usual size of a chunk: iterations of the first level that a thread takes at once."""
 
-_PIECES = 8  # of each thread's stretch, as many as ``st_even`` makes
+_PIECES = 8  # pieces of each thread's stretch, as many as ``st_even`` makes
 _MOST_CHUNKS = 2**14
 ITERATION = 2.0
-"""Cost of an iteration apart from its entries, in entries."""
+"""Cost of an iteration besides its entries, in entries."""
 
 
 def static_excess(tensor: Tensor, threads: int, apart: bool = False) -> float:
-    """Return the largest share of the work of threads that get equal stretches of the outermost loop, over the mean.
+    """Return the work of the thread that ends last over the mean, where threads get equal stretches of the outermost loop.
 
     A thread takes its stretch piece by piece, and then pieces that others have not come to (``st_even`` in ``csrc/st_loop.h``).
 
     Args:
-        tensor: that the loop goes through.
-        threads: that share the loop.
-        apart: whether each thread has results of its own, as with ``temporary``: then nobody takes over from another.
+        tensor: the operand that the loop goes through.
+        threads: how many share the loop.
+        apart: whether each thread has results of its own, as with ``temporary``; then no thread takes over from another.
     """
 
     def found() -> float:
@@ -51,7 +51,7 @@ def _pieces(tensor: Tensor, threads: int, each: int) -> list[deque[float]]:
 
 
 def _last_done(lanes: list[deque[float]]) -> float:
-    """Return when the last of threads is done that begin at lanes of their own and then go on with the next one that has something left."""
+    """Return when the last thread is done. Each begins with a lane of its own, and then goes on with the next lane that has pieces left."""
     ready = [(0.0, thread) for thread in range(len(lanes))]
     last = 0.0
     while ready:
@@ -64,15 +64,16 @@ def _last_done(lanes: list[deque[float]]) -> float:
 
 
 def largest_chunk(tensor: Tensor, chunk: int) -> float:
-    """Return which part of all work the largest of an even sample of chunks has."""
+    """Return the share of all work that the largest chunk has, of an even sample of chunks."""
     return remembered(tensor, ("chunk", chunk), lambda: float(_chunk_works(tensor, chunk)[1].max()))
 
 
 def dynamic_excess(tensor: Tensor, chunk: int, threads: int) -> float:
-    """Return the most that the thread which is ready last takes, over the mean, where threads take chunks in order, each when it has done
-    the one before: none begins later than when all before it are done, evenly (Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+    """Return an upper bound of the time of threads that take chunks in order, each when it has done the one before, over the mean.
 
-    So a long row at the begin costs nothing, and one at the end all of its length. Of an even sample of chunks.
+    No chunk begins later than when all chunks before it are done by all threads together (Graham, "Bounds on Multiprocessing Timing
+    Anomalies", 1969). So a long row at the beginning costs nothing, and one at the end costs its length. Taken over an even sample of
+    chunks.
     """
 
     def found() -> float:
@@ -83,7 +84,7 @@ def dynamic_excess(tensor: Tensor, chunk: int, threads: int) -> float:
 
 
 def _chunk_works(tensor: Tensor, chunk: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return which part of all work lies before each of an even sample of chunks, and which part it has."""
+    """Return, for an even sample of chunks, the share of all work that lies before each, and the share that it has."""
     count, number = _iterations(tensor), chunks(tensor, chunk)
     begins = np.unique(np.linspace(0, number - 1, min(number, _MOST_CHUNKS)).astype(np.int64)) * chunk
     done = _work_before(tensor, np.concatenate([begins, np.minimum(begins + chunk, count), [0, count]]))
@@ -102,7 +103,7 @@ def _iterations(tensor: Tensor) -> int:
 
 
 def _work_before(tensor: Tensor, places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the work of all positions of the first level before each of some: their entries, and what iterations cost beside these."""
+    """Return the work of all positions of the first level before each of some: their entries and ``ITERATION`` for each position."""
     found = places
     for number, level in enumerate(tensor.levels[1:], 1):
         if level.pos is not None:

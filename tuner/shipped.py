@@ -22,7 +22,7 @@ MOST_BYTES = 1_000_000
 """Most bytes of the file."""
 
 _TOLD = ("processor", "system", "vector_bytes", "caches", "cores", STOPPED)
-"""The facts about the machine of a decision that lookup and readers need."""
+"""The facts about a decision's machine that lookup and readers of the file need."""
 
 
 def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[Decision, ...]:
@@ -41,8 +41,8 @@ def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[De
 
 @cache
 def _read(file: Path, workload: Workload) -> tuple[Decision, ...]:
-    """Return the decisions in a file for a workload, its machine aside, and its threads where these are 0; what a schedule means is
-    asked of those alone that are used."""
+    """Return the decisions in a file for a workload on any machine, with any number of threads where that of the workload is 0. Their
+    schedules are checked when they are used."""
     threads = {"threads": workload.threads} if workload.threads else {}
     like = {"expression": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target, **threads}
     found = (record for record in read_json_lines(file, like=like, judged=False) if isinstance(record, Decision))
@@ -63,7 +63,7 @@ def write_shipped(decisions: Iterable[Decision], stream: IO[str]) -> int:
 
 
 def to_ship(decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield the decisions worth shipping: the latest for every input of a workload whose finals are sure, with the facts lookup needs."""
+    """Yield the decisions worth shipping, with the facts that lookup needs: the latest of every workload and input, if it is sure."""
     latest = {(decision.workload.key, decision.input.key): decision for decision in decisions}
     for decision in latest.values():
         if decision.workload.target == "cpu" and (not decision.schedule or decision.speedup_low > 1):

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 GENERATING: Mapping[str, tuple[str, ...]] = {"compiler": (".py",), "csrc": (".c", ".h")}
-"""Folders with what decides which kernels are made, and the ends of their files' names."""
+"""The folders whose files decide which kernels are made, with the endings of those files."""
 
 
 def stamp(root: Path, folders: Mapping[str, tuple[str, ...]] = GENERATING, deep: bool = True) -> str:
@@ -18,7 +18,7 @@ def stamp(root: Path, folders: Mapping[str, tuple[str, ...]] = GENERATING, deep:
 
     Args:
         root: the package's folder.
-        folders: in it, with the ends of the names that count.
+        folders: folders in it, with the endings of the files that count.
         deep: whether folders inside of these count too.
     """
     found: list[tuple[str, int, int]] = []

@@ -49,7 +49,7 @@ class Clock:
 
     @contextmanager
     def part(self, share: float) -> Iterator[None]:
-        """Leave the block once a share of the time is over, counted from the beginning of the exploration."""
+        """Leave the block once this share of the time limit is over, counted from the beginning of the exploration."""
         self._part = self._begin + share * (self._end - self._begin)
         with suppress(_PartOver):
             yield

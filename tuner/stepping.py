@@ -1,5 +1,5 @@
-"""The cost of stepping through stored operands: for where a subsection begins and ends, for what several operands have in common, and for
-the ends of fibres."""
+"""The cost of stepping through stored operands: finding where a subsection begins and ends, finding the coordinates that several operands
+have in common, and branches at the ends of fibres."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..compiler.views import View
 from .iterations import Iterations
 
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
-_HALVING = 20.0  # operations that each halving of a row that is not foreseen costs, for the begin of a subsection and its end
-_MEETING = 12.0  # operations that a step through operands that meet costs: 5 where patterns are regular, 36 where no branch is foreseen
-_FIBRE = 16.0  # operations that the end of a fibre costs around other loops: no branch foresees it where fibres are short
+_HALVING = 20.0  # operations of each step of the binary searches for the begin and the end of a subsection, with mispredicted branches
+_MEETING = 12.0  # operations of a step through operands that meet: 5 if patterns are regular, 36 if no branch is predicted
+_FIBRE = 16.0  # operations that the end of a fibre costs around other loops, since it is mispredicted where fibres are short
 
 
 class Stepping(Iterations):
     """How the loops of one program step through stored operands; see ``Iterations`` for its arguments."""
 
     def _entering(self, address: Address, leaf: Assign) -> float:
-        """Return what entering the loops around an assignment costs where some of them look for the begin of subsections."""
+        """Return what entering the loops around an assignment costs where some of them search for the begin of subsections."""
         views = [access for access in accesses(leaf.value) if isinstance(self._formats.get(access.tensor), View)]
         total, outside = 0.0, set[str]()
         for loop in enclosing_loops(self._program.statement, address):
@@ -35,8 +35,8 @@ class Stepping(Iterations):
         return total / self._threads(address)
 
     def _sought(self, access: Access, found: set[str]) -> float:
-        """Return what it costs to find where a subsection begins and ends. It is near where a loop outside went from one subsection of the
-        same row to the next; else the row is bisected, and what tells one window from others is not foreseen."""
+        """Return what it costs to find where a subsection begins and ends: little where a loop outside steps from one subsection of the
+        row to the next; else a binary search of the row, whose branches are not predicted."""
         form = said_of(access, self._program.conversions) or self._formats[access.tensor]
         name = self._sources.get(access.tensor, access.tensor)
         level = max(place for place, mode in enumerate(form.order) if access.subscripts[mode].index in found)
@@ -52,7 +52,7 @@ class Stepping(Iterations):
         return _SUBSECTION + _HALVING * math.log2(max(1.0, min(row, extent / max(1, window))))
 
     def _meetings(self) -> float:
-        """Return the cost of stepping through operands that meet in loops: through all their entries, however few they have in common."""
+        """Return the cost of stepping through operands that meet in loops: all their entries count, however few they have in common."""
         total = 0.0
         for address, node in everywhere(self._program.statement):
             stored = {access for access in node.reads if access.is_plain and self._is_stored(access)}
@@ -67,14 +67,14 @@ class Stepping(Iterations):
         return total
 
     def _fibres(self) -> float:
-        """Return the cost of the ends of the fibres that loops with others inside go through: however little is left to do for an entry, it
-        is waited for. A loop over positions of several levels is one over each of them."""
+        """Return the cost of the ends of fibres in loops that have other loops inside: a mispredicted end is waited for, however little
+        work an entry is. A loop over positions of several levels counts as a loop over each of them."""
         total, loops = 0.0, [(address, node) for address, node in everywhere(self._program.statement) if isinstance(node, Forall)]
         for address, node in loops:
             names = self._graph.originals(node.index)
             inside = [inner.index for place, inner in loops if len(place) > len(address) and place[: len(address)] == address]
             if any(self._graph.originals(loop) == names for loop in inside):
-                continue  # this goes through pieces of what the other one goes through
+                continue  # this loop goes through pieces of what the other one goes through
             below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
             outside = self._covered(address).difference(names)
             for name in names if inside else names[:-1]:
@@ -99,7 +99,7 @@ class Stepping(Iterations):
         return self._problem.threads if length is None else max(1, min(self._problem.threads, length))
 
     def _stepped(self, access: Access, outside: set[str], inside: set[str]) -> float | None:
-        """Return how many entries a loop finds of an operand, which it completes a level of; None where it steps through none."""
+        """Return how many entries of an operand a loop finds, the last of the loops over a level; None where it steps through no level."""
         name = self._sources.get(access.tensor, access.tensor)
         form = access.stored or said_of(access, self._program.conversions) or self._formats[name]
         order = [access.subscripts[mode].index for mode in form.order]

@@ -1,8 +1,8 @@
 """How often loops over compound subscripts find something, from the positions that the levels of an operand have.
 
-Entries count as spread evenly below the positions that a level really has. A loop over an index that leaves a subscript open visits the
-offsets whose subsections hold something, if the coordinates above are known by then, and everything else (Liu et al., "Compiler support
-for sparse tensor convolutions", section 3).
+Entries count as spread evenly below the positions that a level really has. A loop over an index of a subscript whose other indices are not
+known yet visits the offsets whose subsections are not empty, if the coordinates of the levels above are known; else it visits every offset
+(Liu et al., "Compiler support for sparse tensor convolutions", section 3).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..compiler.notation.nodes import Access
 from ..compiler.views import Subscript, View
 
 Modes = Mapping[int, tuple[str, int]]
-"""By mode of a view its index and how far that goes."""
+"""By mode of a view: its index, and the extent of that."""
 
 
 def combinations_found(view: View, access: Access, positions: Sequence[float], shape: Sequence[int], extents: Mapping[str, int],
                        covered: Collection[str]) -> float:  # fmt: skip
-    """Return for how many combinations of covered indices loops go on inside an operand, as if they stood in the order of its levels.
+    """Return for how many combinations of covered indices an operand has entries, with loops in the order of its levels.
 
     Args:
         view: the format in which it is read.
@@ -34,7 +34,7 @@ def combinations_found(view: View, access: Access, positions: Sequence[float], s
     """
     modes: Modes = {mode: (part.index, extents[part.index]) for mode, part in enumerate(access.subscripts)}
     everywhere = math.prod(float(extent) for index, extent in dict(modes.values()).items() if index in covered)
-    windows: list[tuple[float, float]] = []  # share of the coordinates that a level stores below a parent, how many are looked at
+    windows: list[tuple[float, float]] = []  # of each level: the share of coordinates that it stores below a parent, how many are visited
     parents, opened = 1.0, False
     for mode, count in zip(view.stored.order, positions, strict=True):
         extent = max(1, shape[mode])
@@ -50,7 +50,7 @@ def combinations_found(view: View, access: Access, positions: Sequence[float], s
 
 
 def _finds(view: View, stored_mode: int, modes: Modes, covered: Collection[str]) -> bool:
-    """Whether loops over covered indices of a subscript find its offsets below parents that others leave open (``lowering.across``)."""
+    """Whether loops over covered indices of a subscript find its offsets below parents whose coordinates are open (``lowering.across``)."""
     subscript = view.subscripts[stored_mode]
     terms = dict(subscript.terms)
     own = [level for level, mode in enumerate(view.order) if mode in terms and modes[mode][0] in covered]
@@ -59,7 +59,7 @@ def _finds(view: View, stored_mode: int, modes: Modes, covered: Collection[str])
 
 
 def _looked_at(subscript: Subscript, modes: Modes, covered: Collection[str], extent: int) -> float | None:
-    """Return how many stored coordinates each combination of the covered indices of a subscript may be at; None: none is covered."""
+    """Return how many stored coordinates a subscript may have when its covered indices are known; None: none of them is covered."""
     if not any(modes[mode][0] in covered for mode, _ in subscript.terms):
         return None
     return float(min(extent, 1 + _reach(subscript, modes, covered)))

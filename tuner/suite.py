@@ -47,7 +47,7 @@ class Outcome:
 
     Attributes:
         result: None where it failed or was skipped.
-        message: why.
+        message: why it failed or was skipped.
         skipped: whether nothing was tried, because its input is not on this machine and cannot be fetched.
     """
 
@@ -98,8 +98,9 @@ def tune_suite(
     Args:
         budget: of each item.
         report: called with an item, its number from 1 and the number of items; returns where its progress goes.
-        helpers: called with an item and how its candidates are timed; returns who measures them besides.
-        last: the run that this one goes on with, whose items that ended are not measured again; what was before it does not count.
+        helpers: called with an item and how its candidates are timed; returns the helpers that measure for it.
+        last: the run that this one continues: items that ended in it are not measured again, and what was measured before it does not
+            count.
     """
     count, since = len(suite_items(suite)), "" if last is None else last.begun
     ended = last is not None and last.gave(budget)

@@ -63,7 +63,7 @@ def _check_kernel(kernel: SuiteKernel, where: str) -> None:
 
 
 def _said(read: Callable[[], Found], where: str, key: str) -> Found:
-    """Return what ``read`` makes of a key's value. Raises ``DataError``, whose message names the key, if the value means nothing."""
+    """Return what ``read`` makes of a key's value. Raises ``DataError``, whose message names the key, if the value has no meaning."""
     try:
         return read()
     except SparsetuneError as error:

@@ -28,9 +28,9 @@ class Run:
     seconds: float | None = None
 
     def gave(self, budget: Budget) -> bool:
-        """Whether an item that ended in this run had at least the trials and seconds of a budget."""
+        """Return whether an item that ended in this run had at least the trials and seconds of a budget."""
         if self.trials is None or self.seconds is None or budget.seconds is None:
-            return False  # then an item ends with its trials, which are counted
+            return False  # an item without a time limit ends with its trials, which are counted elsewhere
         return budget.trials <= self.trials and budget.seconds <= self.seconds
 
 
@@ -39,7 +39,7 @@ def begin(suite: str, database: str, budget: Budget) -> Run:
     run, place = Run(now(), budget.trials, budget.seconds), _place(suite, database)
     if not write_json(place, asdict(run)):
         with suppress(OSError):
-            place.unlink(missing_ok=True)  # then a resumed run counts whatever the database holds
+            place.unlink(missing_ok=True)  # without the file, a resumed run counts whatever the database holds
     return run
 
 

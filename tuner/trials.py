@@ -26,7 +26,7 @@ class Trial:
         canonical: the same in canonical names, equal for equal schedules.
         status: ok, illegal, compile, crash, timeout, wrong.
         seconds: of the fastest run; None unless ok.
-        low, high: around it, at 95% confidence (``records.Measurement``).
+        low, high: seconds around it, at 95% confidence (``records.Measurement``).
         samples: how many were taken; 0 where an equal program was measured before.
         build_seconds: of code generation and C compilation.
         disturbed: whether nothing was timed without company, so that ``seconds`` come from ratios to what ran beside.
@@ -37,7 +37,7 @@ class Trial:
         source: digest of the generated source.
         message: why it failed, or why timing stopped.
         conversion: the part of ``seconds`` that converting operands takes; a bound kernel does that once.
-        once_converted: seconds of the fastest run without it, as far as that is known of a disturbed trial; None where nothing ran.
+        once_converted: seconds of the fastest run without that part (an estimate for a disturbed trial); None where nothing ran.
     """
 
     number: int
@@ -136,8 +136,8 @@ class Trials:
             schedule: in canonical names.
             runner: measures.
             origin: who proposes it (``Trial``).
-            parameters: what it was made with.
-            rival: what it is timed beside where nothing was measured before.
+            parameters: what the search chose for the open places of its template.
+            rival: what it is timed in turn with; None: nothing was measured before.
             built: how it was built, if it was.
         """
         known = self._by_schedule.get(schedule)
@@ -175,7 +175,10 @@ class Trials:
         return self._note(schedule, measured, fields)
 
     def give_up(self, schedule: str, seconds: float) -> Trial:
-        """Try a candidate no more that was ended after so many seconds. Nothing is recorded: with more time it may be tried again."""
+        """Note that a candidate was stopped after so many seconds, so that it is not tried again in this campaign.
+
+        Nothing is recorded: a campaign with more time may try it again.
+        """
         message = f"it did not end within {seconds:.3g} s"
         problem, role = self._campaign.problem, "default" if schedule == DEFAULT else "trial"
         ended = Measurement(
@@ -244,8 +247,8 @@ class Trials:
 def leading(measured: Iterable[Trial], count: int, margin: float) -> list[Trial]:
     """Return up to ``count`` trials within ``margin`` times the fastest, fastest first.
 
-    What is known in company alone may be a fifth longer or shorter, so that the luckiest of such times lead, and would keep out whatever
-    is as fast as it was found to be: half of the places are for the fastest that ran without company, within the margin of these.
+    Times measured only while other programs ran may be a fifth too long or too short, so the luckiest of them would lead and keep out
+    trials whose times are sure. Half of the places are therefore for the fastest undisturbed trials, within the margin of their fastest.
     """
     ordered = sorted(measured, key=_seconds)
     alone = _close([trial for trial in ordered if not trial.disturbed], margin)[: count // 2]
@@ -270,11 +273,11 @@ def require_default(trials: Trials, runner: Runner, rival: Rival | None = None) 
 
 
 COLUMNS = ("number", "schedule", "status", "seconds", "low", "high", "samples", "build_seconds", "disturbed", "origin")
-"""Of the table of trials, before a column a parameter."""
+"""The columns of the table of trials, before one column for each parameter."""
 
 
 def as_rows(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """Return one row a trial, for a table: ``COLUMNS``, then the parameters of all trials by name, None where a trial has no such one."""
+    """Return one row a trial, for a table: ``COLUMNS``, then every parameter of any trial, None for trials that lack it."""
     chosen = list(trials)
     names = dict.fromkeys(name for trial in chosen for name in trial.parameters)
     return [

@@ -30,7 +30,7 @@ class TuneResult:
         problem: what was tuned.
         best: the schedule to use; the default one where no other is surely faster.
         best_time, default_time: seconds, from the finals; None for a default schedule that did not run within the time budget.
-        speedup_low, speedup_high: 95% interval of the speed-up; None likewise.
+        speedup_low, speedup_high: 95% interval of the speed-up; None where ``default_time`` is.
         ties: schedules that are not surely slower than the best, which is the simplest of them, or the default.
         pruned: what each stage of pruning kept, {"stage", "kept", "seconds"}; templates are counted.
         templates: where the search began, the most promising first.
@@ -39,9 +39,9 @@ class TuneResult:
         seconds: that this run took; 0 where an earlier one had decided.
         also: stages that were open beside the usual ones.
         default_stopped: seconds after which the default schedule was ended, where its time is not known.
-        converted: the schedule that is surely faster than the best once operands are converted, as a bound kernel does before its first
-            call alone: ``schedule``, ``time``, ``conversion_time``, ``speedup`` over the best (``low``, ``high``), ``pays_after`` calls;
-            None where there is none.
+        converted: a schedule that is surely faster than the best in a bound kernel, which converts its operands once and not in every
+            call: ``schedule``, ``time`` and ``conversion_time`` in seconds, ``speedup`` over the best with its 95% interval (``low``,
+            ``high``), ``pays_after`` so many calls; None where there is none.
     """
 
     problem: Problem
@@ -114,7 +114,7 @@ class TuneResult:
 
         Under "conversion" for converting operands, under "build" for compiling too, under "tuning" for the whole of this search.
         """
-        default = self.default_time if self.default_stopped is None else self.default_stopped  # which it takes at least
+        default = self.default_time if self.default_stopped is None else self.default_stopped  # a lower bound
         gain = (default or 0.0) - max(0.0, self.best_time - self.conversion_time)
         build = next((trial.build_seconds or 0.0 for trial in self.measured if trial.schedule == str(self.best)), 0.0)
         build = build if self.best.directives else 0.0
@@ -155,7 +155,7 @@ def result_of(
     decision: Decision,
     also: tuple[str, ...] = (),
 ) -> TuneResult:
-    """Return what a campaign that has come to a decision found."""
+    """Return the result of a campaign that has decided."""
     stopped, converted = decision.default_stopped, Converted.of(decision.environment)
     return TuneResult(
         problem=campaign.problem,

@@ -16,7 +16,7 @@ SHIPPED = "SPARSETUNE_SHIPPED"
 """Environment variable: a file in place of the schedules that ship with the package; if it is empty, none ship."""
 
 IN_MEMORY = ":memory:"
-"""Path of a database that no file keeps."""
+"""The path that means a database in memory."""
 
 _SHIPPED_FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
 
@@ -29,7 +29,7 @@ def default_url() -> str:
 
 
 def _set_to(name: str) -> str | None:
-    """Return a variable of the environment. Every call asks for some that are seldom set, for which ``get`` takes twice as long."""
+    """Return a variable of the environment. ``get`` takes twice as long for one that is not set, and every call asks for some."""
     return os.environ[name] if name in os.environ else None  # noqa: SIM401
 
 
@@ -79,7 +79,7 @@ def file_stamp(path: str) -> tuple[int, ...] | None:
     try:
         status = os.stat(path)
     except OSError:
-        return None  # a log without its database holds nothing
+        return None  # a log without its database holds no records
     stamp = status.st_size, status.st_mtime_ns
     try:
         status = os.stat(path + "-wal")

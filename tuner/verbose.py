@@ -9,6 +9,6 @@ from ..compiler.attention import VERBOSE
 
 
 def tell(decision: str) -> None:
-    """Print a decision and its reason, if that is asked for."""
+    """Print a decision and its reason, if ``SPARSETUNE_VERBOSE`` is 1."""
     if os.environ.get(VERBOSE, "") == "1":
         print(f"sparsetune: {' '.join(decision.split())}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The whole space of a problem as searches draw from it: with the numbers and conversions of its operands, and without what never pays."""
+"""The whole space of a problem as searches draw from it: with numbers and conversions that suit its operands, without what never pays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .encodings import encoded_formats
 from .problem import Problem
 
 _LEAST = 1024
-"""Least upper end of ranges of numbers, so that small operands have no fewer choices than rules take."""
+"""Least upper end of a range of numbers, so that small operands too have the choices that rules take."""
 
 _MOST_COPIES = 32
 """Most copies of a loop's body in a kernel for GPUs."""
@@ -36,9 +36,12 @@ _PER_THREAD = 16
 
 
 def _numbers(problem: Problem, options: Options) -> Options:
-    """Narrow numbers: tiles to what the second level of cache holds and operands have, chunks to a thread's share, copies of a loop to two
-    of each vector register, prefetches to lines that are still in that cache when they are read, builds to compilers that are here.
-    On a GPU tiles have as many iterations as a block may have threads; nothing is prefetched, and there is one compiler."""
+    """Narrow the numbers that schedules may hold.
+
+    Tiles are at most as large as the operands and the second level of cache, chunks at most a thread's share, copies of a loop at most
+    twice the vector registers, prefetches at most the lines of that cache, and compilers those of this machine. On a GPU tiles have at
+    most as many iterations as a block may have threads, nothing is prefetched, and there is one compiler.
+    """
     if problem.target != "cpu":
         return replace(options, sizes=range(1, _LEAST + 1), unrolls=range(1, _MOST_COPIES + 1), distances=(), builds=())
     machine = this_machine()
@@ -90,8 +93,8 @@ def filters(problem: Problem, also: Collection[str] = ()) -> tuple[Filter, ...]:
 
 
 def _conversions(problem: Problem, options: Options) -> Options:
-    """Let every stored operand be converted so that the indices of the result are outermost, so that its outermost mode is innermost,
-    to compressed levels alone, and to encodings of fewer bytes."""
+    """Allow four kinds of conversions of every stored operand: indices of the result outermost, the outermost mode innermost, all levels
+    compressed, and encodings of fewer bytes."""
     target = problem.assignment.target
     found: dict[str, tuple[Format, ...]] = {}
     encoded = list(encoded_formats(problem))

@@ -1,7 +1,7 @@
 """How wide the vectors of a kernel are to be: the widest of the machine, unless those of half the width fit known extents better.
 
-A loop of between one and two of the widest vectors is one of these and a rest in smaller ones. Values of each size are then loaded, added
-and stored for themselves, and vectors of half the width take less time; with more vectors the rest matters little.
+A loop of between one and two of the widest vectors is compiled to one of these and a rest in narrower ones, each with loads, additions and
+stores of its own. Vectors of half the width then take less time; in longer loops the rest matters little.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def halved_build(problem: Problem, candidate: Candidate, hole: Hole, stepped: Co
 
     Args:
         problem: gives extents and the size of values.
-        candidate: whose loops are asked.
-        hole: of its builds.
+        candidate: the schedule.
+        hole: the hole for its builds.
         stepped: indices of the operands that store coordinates.
     """
     widest = this_machine().vector_bytes
@@ -35,14 +35,13 @@ def halved_build(problem: Problem, candidate: Candidate, hole: Hole, stepped: Co
 
 
 def halved(hole: Hole) -> d.Build | None:
-    """Return the build among choices of the default compiler that has vectors of half this machine's width."""
+    """Return the build by the default compiler whose vectors have half of this machine's width; None where the hole has none."""
     builds = (one for one in hole.choices if isinstance(one, d.Build) and one.compiler is None and one.flags is not None)
     return next((one for one in builds if 2 * vector_bytes(tuple((one.flags or "").split())) == this_machine().vector_bytes), None)
 
 
 def _written_rows(problem: Problem, candidate: Candidate, stepped: Collection[str]) -> Iterator[int]:
-    """Yield how many values loops of known extents write together, in loops over stored operands and along consecutive values: a row, or
-    several, which are many vectors."""
+    """Yield, for each assignment in a loop over stored operands, how many consecutive values its loops of known extents write."""
     program, graph = candidate.program, graph_of(candidate.program.relations)
     for address, leaf in leaves(program.statement):
         loops = enclosing_loops(program.statement, address)

@@ -36,7 +36,7 @@ def write_whole(place: Path, content: str | bytes, mode: int = 0o644) -> None:
 
 
 def write_json(place: Path, content: Mapping[str, object]) -> bool:
-    """Write a file, and the folders that it lies in; return whether that was possible: else what was there before stays."""
+    """Write a file, and the folders that it lies in; return whether that was possible. If not, the old file stays."""
     try:
         make_private(place.parent)
         write_whole(place, json.dumps(content), 0o600)
