@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 class BoundKernel:
     """A kernel with its operands. Calling it runs the kernel at C speed and returns the result.
 
-    Values that were not converted are seen as they are at the time of each call; index arrays are the kernel's own, and what it
-    points to stays where it is as long as it lives: ``ndarray.resize`` is refused. A dense result, and the values of a
-    sparse one that shares the pattern of an operand, live in one array (64-byte aligned, or ``out``), which every call
-    fills anew and returns: copy it to keep it. Assembled sparse results are new each time. A kernel with further results returns a
-    list of all.
+    Each call reads the current values of operands that were not converted; index arrays do not change. While the kernel lives,
+    NumPy refuses to resize the arrays that it reads (``ndarray.resize``). A dense result, and the values of a sparse one that
+    shares the pattern of an operand, live in one array (64-byte aligned, or ``out``), which every call fills anew and returns:
+    copy it to keep it. Assembled sparse results are new each time. A kernel with several results returns a list of all.
 
-    Several threads may call it at once: each has a result of its own, but for ``out``, which they fill one after another.
+    Several threads may call it at once: each gets a result of its own. With ``out`` there is one result, and the calls run one
+    after another.
     """
 
     def __init__(self, kernel: TypedKernel, operands: Mapping[str, Operand], extents: Mapping[str, int], threads: int, out: Any) -> None:
@@ -56,7 +56,7 @@ class BoundKernel:
         self._is_scalar = self._flat is not None and not self._spec.indices and out is None
         self._converts = self._spec.format != self._spec.requested
         summed = (extents[index] for index in kernel.spec.indices if index not in self._spec.indices)
-        if self._spec.shares is not None and 0 in summed:  # a sum of nothing stores nothing, whatever the pattern
+        if self._spec.shares is not None and 0 in summed:  # a sum over no terms stores no entries
             self._result = empty_result(self._spec, extents, kernel.fill)
 
     def __call__(self) -> Any:
@@ -70,7 +70,7 @@ class BoundKernel:
         return f"BoundKernel({spec.expression!r}, {extents}, threads={self.threads}, schedule={spec.schedule!r})"
 
     def _own(self) -> BoundKernel:
-        """Return this kernel with a result for the thread that calls, which is not the one that bound it."""
+        """Return a copy of this kernel, with a result of its own, for a calling thread other than the one that bound it."""
         kept = self._of_other_callers
         if not hasattr(kept, "bound"):
             kept.bound = type(self)(self.kernel, self.operands, self.extents, self.threads, None)
@@ -93,19 +93,19 @@ class BoundKernel:
     once = __call__
 
     def count(self) -> dict[str, int]:
-        """Return what one run in one thread does: exact numbers, the same on every machine, from a counting build.
+        """Count what one run in one thread does. The numbers are exact and the same on every machine: a counting build finds them.
 
         Returns:
-            flops: scalar operations on values, a fused multiply-add being two, vectors by lanes.
-            loads, stores: elements of arrays that are read and written, an updated one being both.
-            iterations: bodies of loops that are entered, all loops together.
-            workspace: the most elements of the schedule's workspaces that are alive at once; scalars are none.
+            flops: scalar operations on values. A fused multiply-add counts as two, an operation on vectors once for each lane.
+            loads, stores: elements of arrays that are read and written. An updated element counts as both.
+            iterations: how often a loop body is entered, over all loops.
+            workspace: the most elements of the schedule's workspaces that exist at once. Scalars do not count.
 
         Raises:
             BuildError: the compiler is missing or fails.
             ResourceError: there is no memory for another result.
         """
-        from .counting import CountingKernel  # which is a kernel
+        from .counting import CountingKernel  # imports build.kernel, which imports this module
 
         return CountingKernel(self.kernel.spec).count(self.operands, self.extents)
 
@@ -124,7 +124,7 @@ class BoundKernel:
         return self.operands[key].lengths[place] if what == "length" else self.operands[key].shape[place]
 
     def _claim(self, out: Any) -> int:
-        """See that there is memory for a dense result and all workspaces together, and return how many bytes they take."""
+        """Check that there is memory for a dense result and all workspaces together, and return how many bytes they take."""
         spec, kernel, made = self._spec, self.kernel, 0
         if out is None and all(kind.inserts for kind in spec.format.levels) and spec.shares is None:
             shapes = ([self.extents[index] for index in result.indices] for result in kernel.spec.results)
@@ -176,11 +176,11 @@ class BoundKernel:
 
 
 def no_memory(expression: str) -> ResourceError:
-    """Return what is raised where a kernel could not have the memory that it asked for while it ran."""
+    """Return the error to raise when a kernel runs out of memory."""
     return ResourceError(f"there was not enough memory to compute '{expression}'; use a schedule with smaller workspaces")
 
 
 def _passes_caches(result: NDArray[Any] | None) -> bool:
-    """Return whether a result takes most of the caches, and begins where vectors of any size may be written past them."""
+    """Return whether a result would fill most of the last-level cache, and is aligned for vector stores that bypass the caches."""
     assert result is not None
     return result.nbytes > this_machine().last_level_cache // 2 and result.ctypes.data % ALIGNMENT == 0

@@ -1,8 +1,8 @@
-"""Plain calls in order, like ones before: results go from kernel to kernel without being looked at again.
+"""A sequence of calls that is made again with like operands: results go from kernel to kernel without being checked again.
 
-A chain is made of calls each of which can be made again (``build.repeat``). Operands from outside are looked at in every call, as ever.
-Results of earlier calls need not be: while those operands are as before, they have the same shapes, types and patterns, so that only
-their addresses are handed on. For the same reason the same expressions are computed together by one kernel.
+Each call of a chain can be made again by itself (``build.repeat``). Operands from outside are checked in every call. Results of earlier
+calls need no check: as long as the operands from outside are like before, the results have the same shapes, types and patterns, so that
+only their addresses are handed on. For the same reason a kernel that computes several expressions together does so again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Chain:
     threads: int
 
     def __call__(self, operands: Mapping[str, Any], threads: int) -> Any:
-        """Make the calls again. Returns their results by name, or ``MISS``, before any is made, where an operand is not as it was."""
+        """Make the calls again and return their results by name. Returns ``MISS``, before any is made, if an operand is not like before."""
         if threads != self.threads:
             return MISS
         kept: list[Any] = []
@@ -61,12 +61,12 @@ class Chain:
 
 
 def alone(names: tuple[str, ...], repeat: Repeat) -> Chain:
-    """Return one call, whose results have names, as a chain."""
+    """Return a chain of one call, whose results get the given names."""
     return Chain((_Link(repeat, repeat.inputs, ()),), names, repeat.threads)
 
 
 def chained(calls: Sequence[tuple[tuple[str, ...], Repeats[Repeat] | Repeats[Chain]]]) -> Chain | None:
-    """Return the latest calls of requests as a chain, which takes them; None where they do not fit together.
+    """Take the latest call of each request, and return them as a chain; None where they do not fit together.
 
     Args:
         calls: by the names of their results, in order.
@@ -95,7 +95,7 @@ def chained(calls: Sequence[tuple[tuple[str, ...], Repeats[Repeat] | Repeats[Cha
 
 
 def _slots(found: Input, result: Result) -> tuple[int, ...] | None:
-    """Return where a kernel wants the values that a call before makes; None where it was called with something else."""
+    """Return the kernel's slots for the values that an earlier call makes; None if the kernel was called with something else."""
     pattern = result.pattern
     if isinstance(found, DenseInput):
         fits = pattern is None and not result.is_scalar and (result.shape, result.dtype) == (found.shape, found.dtype)

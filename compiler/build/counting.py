@@ -1,4 +1,4 @@
-"""Counting builds: what one run of a bound kernel does, in numbers that no busy machine changes."""
+"""Counting builds: they count what one run of a bound kernel does, so that the numbers do not depend on the machine or its load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = ("flops", "loads", "stores", "iterations", "workspace")
 
 
 class CountingKernel(TypedKernel):
-    """A kernel that does what another one does, as its schedule says and without vectors, and counts it."""
+    """A kernel compiled from the same specification as another one, without vectors, that counts what it does."""
 
     def __init__(self, spec: KernelSpec) -> None:
         function = PORTABLE.run(spec.function, VectorUnit(8))

@@ -1,4 +1,4 @@
-"""Kernels some of whose operands are in memory of a GPU: results are left there, and only host arrays are transferred."""
+"""Kernels with operands in the memory of a GPU: results stay there, and only arrays of the host are transferred."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DeviceBoundKernel(BoundKernel):
     launch: CudaLaunch
 
     def _claim(self, out: Any) -> int:
-        return 0  # memory of the host; that of the device is asked for when it is taken
+        return 0  # no memory of the host is needed; the device's is checked when it is allocated
 
     def _make_result(self, out: Any) -> tuple[Any, Any]:
         spec, executable = self._spec, self.kernel.executable

@@ -1,7 +1,8 @@
-"""Hands the memory of an operand to a kernel in later calls, once the first call has found out what kind of operand it is.
+"""Hands the memory of operands to a kernel in later calls; the first call has found out what kinds of operands they are.
 
-Each kind of operand looks, in every call, at all that its owner may have changed since: types, shapes, layouts, and what index arrays
-hold where they are not our own. It answers no where anything has; then the call takes the whole path, which says what is wrong.
+In every call, each kind of operand checks all that its owner may have changed since: types, shapes, layouts, and the contents of index
+arrays that do not belong to this package. If anything has changed, ``place`` returns false, and the call is prepared from the beginning,
+which also finds out what is wrong.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Slots = dict[tuple[str, int | None], list[int]]
 
 
 class Input(Protocol):
-    """An operand of a call that may come again."""
+    """An operand of a call that may be made again."""
 
     def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
         """Put the addresses of an operand's memory into the kernel's slots, and what holds the memory into ``kept``.
 
         Returns:
-            Whether the operand is like the one before; if not, the slots do not matter, since the call takes the whole path.
+            Whether the operand is like the one before. If not, the slots hold nothing of use, and the call is prepared from the beginning.
         """
         ...
 
@@ -53,7 +54,7 @@ class DenseInput:
             return False
         try:
             memory = self.address(data)
-        except ValueError:  # cffi's word for an array that is not contiguous
+        except ValueError:  # cffi raises it for an array that is not contiguous
             return False
         for slot in self.slots:
             pointers[slot] = memory
@@ -77,12 +78,12 @@ class NumberInput:
 
 @frozen(eq=False)
 class StoredInput:
-    """A ``Tensor`` with the same index arrays, which cannot change; of the same one the values stay where they are, too.
+    """A ``Tensor`` with the same index arrays, which cannot change. If it is the same ``Tensor``, its values have not moved either.
 
     Attributes:
-        levels: those with index arrays, which live as long as somebody else has them.
+        levels: weak references to the levels with index arrays.
         count: how many values there are.
-        latest: the tensor whose values the kernel's slots show, alone in a list.
+        latest: a list with one item, the tensor whose values the kernel's slots point to.
     """
 
     shape: tuple[int, ...]
@@ -116,7 +117,7 @@ class StoredInput:
 
 @frozen(eq=False)
 class RowsInput:
-    """Compressed rows or columns of SciPy: their positions and coordinates are looked at one by one in every call.
+    """Compressed rows or columns of SciPy: every call checks all their positions and coordinates.
 
     Attributes:
         segments, stored, extent: how many rows and entries there are, and the extent of the mode whose coordinates are stored.
@@ -157,11 +158,11 @@ class RowsInput:
 
 
 def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None:
-    """Return the way in which an operand is handed over again; None where the kernel reads other memory than the operand's own.
+    """Return how an operand is handed over in later calls; None if the kernel reads a copy and not the operand's own memory.
 
     Args:
         data: as the caller gave it.
-        operands: as the kernel reads it: several where it is read in several ways.
+        operands: as the kernel reads it; several if the kernel reads it in several formats.
     """
     address = interface().from_buffer
     if type(data) is float:
@@ -182,7 +183,7 @@ def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None
         return None
     parts = ("pos", 1), ("crd", 1), ("values", None)
     pos, crd, values = (own[part] for part in parts)
-    if len(crd) != len(values) or pos.item(-1) != len(crd):  # what lies behind the last row is left out
+    if len(crd) != len(values) or pos.item(-1) != len(crd):  # entries behind the last row were left out
         return None
     places = tuple((slot, number) for number, part in enumerate(parts) for slot in slots.get(part, ()))
     extent = data.shape[1 if data.format == "csr" else 0]
@@ -191,7 +192,7 @@ def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None
 
 
 def _own_arrays(data: Any) -> dict[tuple[str, int | None], NDArray[Any]]:
-    """Return the arrays of an operand as its owner holds them; none for kinds that always take the whole path."""
+    """Return the arrays of an operand as its owner holds them; empty for kinds that are prepared anew in every call."""
     if isinstance(data, Tensor):
         levels = {(part, level): array for level, arrays in enumerate(data.levels) for part, array in arrays.parts.items()}
         return {**levels, ("values", None): data.values}

@@ -25,15 +25,15 @@ from .stages import kernel_source, kernel_stages
 from .workspaces import Workspace, workspaces
 
 COMPILE_SECONDS = 120.0
-"""For compiling one kernel."""
+"""How long compiling one kernel may take."""
 
 
 class TypedKernel:
     """A compiled kernel for one expression, formats, schedule and target, and for given dtypes and index widths.
 
     Calling it with operands by name returns the result: an ndarray where it is dense (a numpy scalar for order 0), else
-    a Tensor. ``threads`` is into how many shares work is cut, and how many threads run at most (default: $SPARSETUNE_THREADS, or
-    the cores that this process may use); the same number gives the same bits in every call, atomic updates aside.
+    a Tensor. ``threads`` is the number of shares into which work is cut, and the most threads that run (default: $SPARSETUNE_THREADS,
+    or the cores that this process may use). The same number gives the same bits in every call, except with atomic updates.
     ``out`` takes a dense result. An expression that has operands called ``threads`` or ``out`` gives these words to them.
 
     Raises (when called or bound):
@@ -53,7 +53,7 @@ class TypedKernel:
 
     @cached_property
     def stages(self) -> dict[str, str]:
-        """The kernel after every stage and pass, by its name, in order: concrete notation, loop IR, source (``build.stages``)."""
+        """The kernel after every stage and pass, in order and by name: concrete notation, loop IR, source (``build.stages``)."""
         return kernel_stages(self.spec, self.target)
 
     @property
@@ -68,18 +68,18 @@ class TypedKernel:
 
     @cached_property
     def executable(self) -> Executable:
-        """The loaded code; compiled at first use, which is said where it takes long."""
+        """The loaded code. It is compiled at first use, with a note to the user if that takes long."""
         with noted_if_long(f"compiling '{self.spec.expression}', once for all processes"):
             return self.target.compile(self.spec, self.source, COMPILE_SECONDS)
 
     @cached_property
     def fill(self) -> Any:
-        """The fill value of the result: what a sparse operand does not store is taken for it."""
+        """The fill value of the result and of every sparse operand."""
         return fill_of(self.spec.result)
 
     @cached_property
     def assembled(self) -> tuple[Assembled, ...]:
-        """The arrays that the kernel hands over."""
+        """The arrays of assembled results, which the kernel allocates and hands over."""
         found, sizes = [], len(self.spec.function.sizes)
         for slot, parameter in enumerate(self.spec.function.arrays):
             if parameter.assembled:
@@ -90,7 +90,7 @@ class TypedKernel:
 
     @cached_property
     def workspaces(self) -> tuple[Workspace, ...]:
-        """The memory that the kernel asks for by itself, as far as the sizes of operands tell."""
+        """The arrays that the kernel allocates and whose lengths follow from the sizes of operands."""
         return workspaces(self.spec.function)
 
     @cached_property
@@ -121,7 +121,7 @@ class TypedKernel:
         return self.bind_operands(operands, threads, out)
 
     def _options(self, operands: dict[str, Any]) -> tuple[Any, Any]:
-        """Take the keywords that are no operands out of the keywords given."""
+        """Remove ``threads`` and ``out`` from the given keywords, and return them."""
         threads = None if "threads" in self._own_names else operands.pop("threads", None)
         out = None if "out" in self._own_names else operands.pop("out", None)
         return threads, out
@@ -145,7 +145,7 @@ class TypedKernel:
             names = dict.fromkeys(operand.tensor for operand in spec.operands if not operand.point)
             checked_operands(spec.expression, tuple(names), operands)
         prepared: dict[str, Operand] = {}
-        for wanted in self._expected:  # a tensor that is read at several indices comes several times
+        for wanted in self._expected:  # a tensor that is read in several formats has several entries
             if wanted.spec.key not in prepared:
                 prepared[wanted.spec.key] = prepare(wanted, operands.get(wanted.spec.tensor), once, spec.unit)
         return self._bound(prepared)(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
@@ -153,7 +153,7 @@ class TypedKernel:
     def _bound(self, operands: Mapping[str, Operand]) -> type[BoundKernel]:
         if all(type(operand.values) is not DeviceArray for operand in operands.values()):
             return BoundKernel
-        from .device_kernel import DeviceBoundKernel  # which imports the target that it is for
+        from .device_kernel import DeviceBoundKernel  # imports the CUDA target, which few programs need
 
         return DeviceBoundKernel
 

@@ -1,4 +1,4 @@
-"""What a caller hands in, checked against what a kernel expects and brought into the formats that it reads."""
+"""Checks the operands that a caller gives against what a kernel expects, and brings them into the formats that it reads."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class Operand:
 
 @frozen
 class Expected:
-    """One operand as the kernel wants it, with what is asked of every operand worked out.
+    """What a kernel expects of one operand, with the facts that every call checks computed beforehand.
 
     Attributes:
-        fill_value: what the kernel takes entries for that are not stored.
+        fill_value: the value of entries that are not stored.
         plain: whether the format is dense and row-major.
     """
 
@@ -80,11 +80,11 @@ def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float
 
     Args:
         once: the kernel runs once, right away, so that index arrays of other libraries are checked, but not copied.
-        unit: what a point holds.
+        unit: the value of the single entry of a ``point`` operand, which the compiler adds and nobody gives.
 
     Raises:
         ShapeError: it has another number of modes than the expression says.
-        DataError: its values do not fit the kernel's dtype, or what it does not store means something else here.
+        DataError: its values do not fit the kernel's dtype, or its fill value is not the kernel's.
         FormatError: it cannot be stored in the format.
     """
     spec, dtype = expected.spec, expected.dtype
@@ -105,7 +105,7 @@ def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float
 
 
 def _there(expected: Expected, data: DeviceTensor) -> Operand:
-    """Take an operand that is in memory of a GPU as it is."""
+    """Take an operand in the memory of a GPU as it is; nothing is converted there."""
     spec = expected.spec
     _check_order(spec, data.order)
     if data.format != spec.format or data.dtype != expected.dtype:
@@ -116,7 +116,7 @@ def _there(expected: Expected, data: DeviceTensor) -> Operand:
     for kind, arrays, bits in zip(spec.format.levels, data.levels, spec.widths, strict=False):
         if any(8 * array.itemsize != bits for array in _indices(kind, arrays).values()):
             raise DataError(f"operand '{spec.tensor}' has index arrays on a GPU that are not of {bits} bits; nothing is converted there")
-    return Operand(spec, data.shape, data.levels, data.values)  # type: ignore[arg-type]  # kernels take it where it is
+    return Operand(spec, data.shape, data.levels, data.values)  # type: ignore[arg-type]  # kernels read it on the device
 
 
 def _converted(spec: OperandSpec, data: Any, dtype: np.dtype[Any], fill_value: Any, once: bool = False) -> Tensor:
@@ -155,7 +155,8 @@ def _check_order(spec: OperandSpec, order: int) -> None:
 def _check_fill(spec: OperandSpec, data: Tensor, fill_value: Any) -> None:
     """Refuse a fill value that the kernel would silently take for another one.
 
-    A fill value of 0 is let pass. Data that know of no fill value have it too, and what they do not store is skipped, as everywhere.
+    A fill value of 0 is accepted with every semiring: data without a notion of fill values have it too, and entries that are not stored
+    are skipped.
     """
     if data.fill_value != 0 and data.fill_value != fill_value and not data.format.is_dense:
         raise DataError(
@@ -185,7 +186,7 @@ def _cast(spec: OperandSpec, kind: LevelKind, arrays: LevelArrays, bits: int) ->
 
 @cache
 def _index_parts(kind: LevelKind) -> tuple[str, ...]:
-    """Return the arrays of positions and coordinates, whose width is the level's and not the kind's."""
+    """Return the names of the arrays of positions and coordinates, whose integer width is chosen per level."""
     width = Type("index")
     return tuple(part for part, own in kind.types(width).items() if own == width)
 

@@ -1,8 +1,8 @@
-"""A plain call like one before: operands of the same types, shapes and layouts meet the same kernel with the same sizes.
+"""Calls that are made again: operands of the same types, shapes and layouts go to the same kernel with the same sizes.
 
-What a call found out is kept, without its operands (``build.inputs``): which kernel, the sizes that it runs on, and where the addresses
-of operands stand among its arguments. The next call puts other addresses there and runs. Only results that fit into caches are made in
-this way, dense ones and those with the pattern of a ``Tensor``; with others a call takes long enough for the whole path not to matter.
+A ``Repeat`` keeps what a call found out, without its operands (``build.inputs``): the kernel, the sizes that it runs on, and the slots of
+its arguments for the addresses of operands. The next call puts other addresses there and runs. This is done only for results that fit
+into the caches and are dense or have the pattern of a ``Tensor``; other calls take so long that preparing them costs little.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .inputs import Input, Slots, make_input
 from .results import shared_levels
 
 MISS: Final = object()
-"""Returned in place of a result where a call is like none before."""
+"""Returned in place of a result if a call is not like any that was kept."""
 
 _SMALL = 4096  # bytes: a page
 _NOTHING: Final = LevelArrays()
@@ -39,7 +39,7 @@ _KEPT = 8  # different calls of one kernel that are kept at hand
 
 @frozen(eq=False)
 class _Pattern:
-    """Makes a sparse result of its values and the index arrays of an operand, held weakly: whoever calls has the operand."""
+    """Makes a sparse result from its values and the index arrays of an operand. It holds these weakly: the caller has the operand."""
 
     shape: tuple[int, ...]
     format: Format
@@ -48,7 +48,7 @@ class _Pattern:
 
     @classmethod
     def of(cls, bound: BoundKernel, shape: tuple[int, ...], operands: Mapping[str, Any]) -> tuple[_Pattern, int] | None:
-        """Return the pattern that a result shares with an operand, and how many values it has; None unless that is a ``Tensor``."""
+        """Return the pattern that a result shares with an operand, and its number of values; None if the operand is not a ``Tensor``."""
         spec = bound.kernel.spec.result
         if spec.shares is None or spec.copies:
             return None
@@ -67,7 +67,7 @@ class _Pattern:
 
 @frozen(eq=False)
 class Result:
-    """A result, or its values, that every call makes anew; aligned, as all are, unless it is too small for that to matter."""
+    """A result, or the values of one, that every call allocates anew. It is aligned, unless it is too small for that to matter."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -78,7 +78,7 @@ class Result:
     pattern: _Pattern | None
 
     def make(self, pointers: Any, address: Callable[[Any], Any], cast: Callable[[str, Any], Any]) -> tuple[np.ndarray[Any, Any], Any]:
-        """Return new memory, known to the kernel, and its address."""
+        """Allocate memory, put its address among the kernel's arguments, and return both."""
         if self.bytes <= _SMALL:
             made = np.empty(self.shape, self.dtype)
             memory = address(made)
@@ -105,7 +105,7 @@ class Result:
 
 @frozen(eq=False)
 class Repeat:
-    """A call that can be made again. One thread at a time may make it: its arguments lie in one place."""
+    """A call that can be made again, by one thread at a time, since all its calls share one list of arguments."""
 
     expression: str
     inputs: tuple[tuple[str, Input], ...]
@@ -133,13 +133,13 @@ class Repeat:
             if reference() is not operands.get(name):
                 return False
         pointers = self.pointers
-        for name, found in inputs:  # noqa: SIM110 a generator would take as long as what it asks
+        for name, found in inputs:  # noqa: SIM110 a generator would double the time
             if not found.place(operands.get(name), pointers, kept):
                 return False
         return True
 
     def carried_out(self) -> list[tuple[Any, Any]]:
-        """Run on the operands taken. Returns every result and the address of its values."""
+        """Run on the operands that ``takes`` has put in place. Returns every result and the address of its values."""
         pointers, address, cast = self.pointers, self.address, self.cast
         made = [(result, *result.make(pointers, address, cast)) for result in self.results]
         if self.run():
@@ -157,13 +157,13 @@ A = TypeVar("A", bound=Again)
 
 
 class Repeats(Generic[A]):
-    """The latest calls of a kernel, or of a request, that can be made again; any number of threads may ask."""
+    """The latest calls of a kernel, or of a request, that can be made again. Several threads may use it at once."""
 
     def __init__(self) -> None:
         self._known: list[A] = []
 
     def __call__(self, operands: Mapping[str, Any], threads: int | None) -> Any:
-        """Make a call again. Returns its result, or ``MISS`` where none of the kept ones is like it."""
+        """Make a call again and return its result, or ``MISS`` if no kept call is like it."""
         return self.with_threads(operands, thread_count(threads)) if self._known else MISS
 
     def with_threads(self, operands: Mapping[str, Any], threads: int) -> Any:
@@ -176,29 +176,29 @@ class Repeats(Generic[A]):
         if result is not MISS:
             self._known.append(repeat)
             return result
-        result = self.with_threads(operands, threads)  # the next one, which stays the first to be asked if the call is like it
+        result = self.with_threads(operands, threads)  # try the next one, which then stays first
         self._known.insert(0, repeat)
         return result
 
     def keep(self, repeat: A) -> None:
-        """Keep what nobody else holds."""
+        """Keep a call that nobody else holds."""
         self._known.append(repeat)
         del self._known[:-_KEPT]
 
     def take(self) -> A | None:
-        """Return the latest one, which is kept no longer."""
+        """Remove the latest call and return it."""
         try:
             return self._known.pop()
         except IndexError:  # another thread makes it, or has taken it
             return None
 
     def learn(self: Repeats[Repeat], bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = False) -> None:
-        """Keep a call that has just been made, if it is one that can be made again.
+        """Keep a call that has just been made, if it can be made again.
 
         Args:
-            bound: by which it was made, and which nobody else holds.
+            bound: the bound kernel that made it; nobody else holds it.
             operands: as the caller gave them.
-            is_chosen: whether its schedule was chosen for these very operands, sparse ones being told apart by identity.
+            is_chosen: whether its schedule was chosen for these operands. Then sparse operands are compared by identity.
         """
         repeat = repeated(bound, operands, is_chosen)
         if repeat is not None:
@@ -206,7 +206,7 @@ class Repeats(Generic[A]):
 
 
 def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = False) -> Repeat | None:
-    """Return a call that has just been made as one that can be made again; None where it cannot. ``Repeats.learn`` says what is given."""
+    """Return a call that has just been made as one that can be made again; None where it cannot. Arguments as for ``Repeats.learn``."""
     launch, function = bound.launch, bound.kernel.spec.function
     if any(operand.spec.point for operand in bound.operands.values()):
         return None  # their memory is the bound kernel's own
@@ -219,7 +219,7 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     for slot, parameter in enumerate(function.arrays):
         key, part = parameter.source[:2]
         level = parameter.source[2] if len(parameter.source) == 3 else None
-        if key not in made:  # else the result's own, or an index array of the tensor whose pattern it has
+        if key not in made:  # others are the result's own, or index arrays that it shares with an operand
             slots.setdefault(bound.operands[key].spec.tensor, {}).setdefault((part, level), []).append(slot)
     inputs = []
     for name, data in operands.items():
@@ -236,7 +236,7 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
 
 
 def _result(bound: BoundKernel, spec: ResultSpec, operands: Mapping[str, Any]) -> Result | None:
-    """Return how a result is made in every call; None where it is no memory that is known before the kernel runs."""
+    """Return how a result is made in every call; None if its size is not known before the kernel runs."""
     if spec.format != spec.requested:
         return None
     shape = tuple(bound.extents[index] for index in spec.indices)
@@ -248,7 +248,7 @@ def _result(bound: BoundKernel, spec: ResultSpec, operands: Mapping[str, Any]) -
     elif spec.format.order != tuple(range(len(shape))):
         return None
     if count * kind.itemsize > this_machine().last_level_cache // 2:
-        return None  # large results are written past the caches, which is decided by where they lie
+        return None  # whether large results bypass the caches depends on their address
     places = tuple(
         slot for slot, parameter in enumerate(bound.kernel.spec.function.arrays) if parameter.source[:2] == (spec.name, "values")
     )

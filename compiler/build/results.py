@@ -88,7 +88,7 @@ def fill_of(spec: ResultSpec) -> Any:
 
 def requested_form(spec: ResultSpec, made: Tensor) -> Any:
     """Return a made result in the format that was asked for; an ndarray where that is dense."""
-    converted = convert(made, spec.requested, drop_padding=False)  # computed zeros may stand in dense levels: all are entries
+    converted = convert(made, spec.requested, drop_padding=False)  # zeros in dense levels may be computed values: all are entries
     return converted.to_numpy() if spec.requested.is_dense else converted
 
 

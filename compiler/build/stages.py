@@ -1,4 +1,4 @@
-"""What a kernel is at every stage from concrete notation to the source of its target, as text."""
+"""The text of a kernel at every stage, from concrete notation to the source for its target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..targets.target import Target
 
 
 def stage_names(target: Target) -> tuple[str, ...]:
-    """Return the stages: concrete notation as it is lowered; the loop IR that lowering makes, and after each pass; the source."""
+    """Return the names of the stages: concrete notation; loop IR after lowering and after each pass; the target's source."""
     return ("concrete", "lowering", *(each.name for each in target.passes.passes), target.language)
 
 
@@ -47,7 +47,7 @@ def _stages(spec: KernelSpec, target: Target) -> Iterator[str]:
 
 
 def _printed(spec: KernelSpec, target: Target, function: Function, unit: VectorUnit) -> str:
-    """Return the source of a kernel as the passes left it. Raises ``ScheduleError`` where it calls what the target does not have."""
+    """Return the source of a kernel after all passes. Raises ``ScheduleError`` if it calls a function that the target does not have."""
     called = {node.function for node in nodes_of(function.body, Call, Run)} - OF_LANES
     missing = sorted(called - target.intrinsics.keys())
     if missing:

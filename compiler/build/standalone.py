@@ -33,7 +33,7 @@ kernel_on_cpu.so: {source} {headers}
 
 
 def standalone(kernel: TypedKernel, arch: str | None = None) -> dict[str, str | bytes]:
-    """Return what each file holds by its name. Kernels in C come with a main, but for those of compound subscripts.
+    """Return the contents of each file by its name. Kernels in C come with a main, except those with compound subscripts.
 
     Args:
         arch: architecture of the GPU, such as "sm_90", for which the Makefile compiles CUDA; None: "native", that of the machine.

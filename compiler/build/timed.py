@@ -77,10 +77,10 @@ int main(void) {{
 
 
 def timed(kernel: TypedKernel) -> dict[str, str | bytes]:
-    """Return a main and a file of arguments by their names; nothing for a kernel whose operands cannot be drawn.
+    """Return a main and a file of arguments by their names; an empty dictionary for a kernel whose operands cannot be made up.
 
-    Extents are those that the kernel was compiled for, others such that no dense array is large; sparse operands have a few entries
-    in each row. The kernel runs in one thread.
+    Extents that the kernel was compiled for are kept; the others are chosen so that no dense array is large. Sparse operands have a few
+    entries in each row. The kernel runs in one thread.
     """
     spec = kernel.spec
     if spec.ranges is not None or any(index is None for operand in spec.operands for index in operand.indices):
@@ -100,7 +100,7 @@ def timed(kernel: TypedKernel) -> dict[str, str | bytes]:
 
 @frozen
 class _Arguments:
-    """Stands for a loaded kernel, of which only the arguments are wanted."""
+    """Takes the place of a loaded kernel, and records the arguments that it would be called with."""
 
     compiler: str = ""
     flags: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class _Described(NativeTarget):
 
 
 def _extents(spec: KernelSpec) -> dict[str, int]:
-    """Return an extent for every index: small where many of them meet in a dense array."""
+    """Return an extent for every index: the more indices a dense array has, the smaller they are."""
     dense = [operand.indices for operand in spec.operands if operand.format.is_dense]
     dense += [result.indices for result in spec.results if result.format.is_dense]
     modes = max((len(indices) for indices in dense), default=1)

@@ -1,4 +1,4 @@
-"""How much memory a kernel asks for by itself, as far as the sizes of its operands tell."""
+"""How much memory a kernel allocates for its workspaces, as far as that follows from the sizes of its operands."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 
 @frozen
 class Workspace:
-    """An array on the heap: bytes by the sizes that a kernel is given, and whether every thread has one."""
+    """An array on the heap: its bytes as a function of the kernel's sizes, and whether every thread has one."""
 
     bytes: Callable[[Sizes], int]
     private: bool
 
 
 def workspaces(function: Function) -> tuple[Workspace, ...]:
-    """Return the arrays whose lengths follow from a kernel's sizes. Those of assembled results do not: room that they do not use
-    is never touched, and they grow as the data are seen."""
+    """Return the arrays whose lengths follow from a kernel's sizes. Arrays of assembled results are left out: they grow with the
+    entries, and the system gives no memory for room that is never written."""
     assembled = {node.array for node in nodes_of(function.body, Grow, Publish, Take)}
     known: dict[str, Callable[[Sizes], int]] = {}
     for size in function.sizes:
@@ -39,7 +39,7 @@ def workspaces(function: Function) -> tuple[Workspace, ...]:
 
 
 def workspace_bytes(found: tuple[Workspace, ...], sizes: Sizes, threads: int) -> int:
-    """Return what they take together."""
+    """Return how many bytes they take together."""
     return sum(max(0, workspace.bytes(sizes)) * (threads if workspace.private else 1) for workspace in found)
 
 
@@ -67,7 +67,7 @@ def _times(length: Callable[[Sizes], int], size: int) -> Callable[[Sizes], int]:
 
 
 def _value(node: Value, known: Mapping[str, Callable[[Sizes], int]]) -> Callable[[Sizes], int] | None:
-    """Return an expression over sizes as a function of them; None where it depends on more."""
+    """Return an expression over sizes as a function of them; None if it depends on anything else."""
     match node:
         case Const(value):
             return lambda _sizes: int(value)
