@@ -1,1 +1,1 @@
-"""From loop IR to source text: C with GNU vectors, whose parallel loops the team of threads runs, and CUDA C++."""
+"""From loop IR to source text: C with GNU vectors and a team of threads, and CUDA C++."""

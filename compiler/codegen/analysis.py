@@ -1,4 +1,4 @@
-"""What the statement printer asks about loop IR before it prints it: which heap arrays a region holds."""
+"""Finds the heap arrays of a region, for the printer of statements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..ir.nodes import Allocate, For, Node, Parallel, Step, Take, Type
 
 
 def heap_allocations(statements: tuple[Step, ...], inside_parallel: bool = False) -> dict[str, Type]:
-    """Return the heap arrays that belong to a region, by name: those not in a parallel region of their own."""
+    """Return the heap arrays of a region, by name, without those of parallel regions inside it."""
     found: dict[str, Type] = {}
 
     def visit(node: Node) -> None:

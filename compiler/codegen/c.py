@@ -1,9 +1,9 @@
 """A function of the loop IR as one C translation unit.
 
 The kernel is ``int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads)`` and returns 0, or 1 when
-there was no memory (all that it allocated is freed then). Assembled arrays are left in their slots of ``st_arrays``,
-their lengths in ``st_sizes`` behind the size parameters, in the order of the assembled parameters; the caller gives
-them back with ``st_release`` or ``free``.
+there was no memory (all that it allocated is freed then). Assembled arrays are left in their slots of ``st_arrays``, and
+their lengths in ``st_sizes`` behind the size parameters, in the order of the assembled parameters. The caller releases
+them with ``st_release`` or ``free``.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ class _KernelPrinter:
         return lines
 
     def _region_parameters(self, loop: For) -> list[str]:
-        """Declare the arrays among a parallel region's parameters: as they come, they have no ``restrict``."""
+        """Declare the array parameters that a parallel region uses, with ``restrict``, which the given pointers do not have."""
         return self._arrays(_arrays_in(*loop.private, loop.low, loop.high, loop.body, *loop.finish))
 
 
 def _without_last_frees(body: Steps) -> Steps:
-    """Leave out what is freed at the very end: what a kernel still holds when it returns is freed in one place."""
+    """Leave out the frees at the very end: when a kernel returns, one place frees all that it still holds."""
     statements = list(body.statements)
     while statements and isinstance(statements[-1], Free):
         statements.pop()
@@ -125,7 +125,7 @@ def _arrays_in(*parts: Node) -> set[str]:
 
 
 def _arrays_outside(node: Node) -> set[str]:
-    """Return the names of the arrays that a statement uses; of parallel regions only those of their bounds."""
+    """Return the names of the arrays that a statement uses. Inside parallel regions only the arrays in their bounds count."""
     if For not in node.kinds:
         return _arrays_in(node)
     children = (node.low, node.high) if isinstance(node, For) and _is_parallel(node) else node.children

@@ -1,9 +1,9 @@
 """A function of the loop IR, split into host code and kernels, as one file of CUDA C++.
 
-The host's part is ``int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads)``: it runs kernels on arrays that are in
-the device's memory and returns 0, 1 when there was no memory, 2 when the device reports an error. Assembled arrays and their lengths
-are left as in C (``codegen.c``). What the text calls, and what its macros mean, stands in csrc/st_cuda.h; compiled as C++ with
-csrc/st_executor.h it runs on the processor.
+The host's part is ``int32_t st_kernel(void **st_arrays, int64_t *st_sizes, int64_t st_threads)``. It runs kernels on arrays in the
+device's memory and returns 0, or 1 when there was no memory, or 2 when the device reports an error. Assembled arrays and their lengths
+are left as in C (``codegen.c``). csrc/st_cuda.h defines the functions and macros that the text uses. Compiled as C++ with
+csrc/st_executor.h, the text runs on the processor.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def print_cuda(function: Function, heading: str = "") -> str:
 
 
 def _of_members(function: str, lanes: int) -> str:
-    """Return the name of what members of a group do or are, which may depend on how many lanes a warp has."""
+    """Return the name of a function about members of a group. It depends on the lanes of a warp if there are fewer than 32."""
     return f"{function}<{lanes}>" if lanes != 32 and "warp" in function else function
 
 
@@ -63,7 +63,7 @@ class _Expressions(ExpressionPrinter):
     """Expressions as C++ that both the host and the device compute.
 
     Attributes:
-        lanes: of the warps of the kernel that is printed.
+        lanes: lanes of a warp in the kernel that is printed.
     """
 
     lanes = 32
@@ -85,7 +85,7 @@ class _Kernels(StatementPrinter):
     """Statements of a kernel.
 
     Attributes:
-        taken: bytes of the shared memory that the kernel is launched with.
+        taken: bytes of dynamic shared memory that arrays have taken so far.
     """
 
     least_unrolled = 1  # nvcc unrolls other loops as it likes
@@ -190,7 +190,7 @@ class _FilePrinter:
         return "\n".join([*head, '#include "st_cuda.h"', "", *kernels, *body, "#endif", ""])
 
     def _of_types(self) -> list[str]:
-        """Name the kernels of csrc/st_cuda.h that host code runs, of the types that it needs them for."""
+        """Instantiate the kernels of csrc/st_cuda.h that host code runs, for the types that it needs."""
         found: dict[str, None] = {}
         for node in _on_host(self.function.body):
             match node:
@@ -204,7 +204,7 @@ class _FilePrinter:
         return list(found)
 
     def kernel(self, kernel: Kernel) -> tuple[str, list[str]]:
-        """Print a kernel, and return its name and the arguments that it is run with."""
+        """Print a kernel, and return its name and its arguments."""
         name = self.names.own(f"{KERNEL}_part")
         made = {made.array for made in kernel.scratch}
         variables, arrays = _free_names(kernel)
@@ -310,7 +310,7 @@ class _Host(StatementPrinter):
         return length
 
     def _scratch(self, scratch: Scratch, length: str, members: str) -> str:
-        """Allocate what every member of a kernel has for itself."""
+        """Allocate an array of which every block, warp or thread of a kernel has a part."""
         room, kind = self.names.own("st_room"), c_type(scratch.type)
         self.line(f"{kind} *{room} = st_device.allocate<{kind}>({members} * {length}, {str(scratch.zero).lower()});")
         self.line(f"if (!{room}) return st_device.status();")
@@ -318,7 +318,7 @@ class _Host(StatementPrinter):
 
 
 _OF_TYPES = {"scan": "ST_SCAN", "sort": "ST_SORT", "sort_range": "ST_SORT", "carry": "ST_CARRY"}
-"""What host code runs, and the macro that names the kernel for it."""
+"""The functions that host code runs, and the macro that instantiates the kernel for each."""
 
 
 def _named(kind: Type) -> str:
@@ -326,7 +326,7 @@ def _named(kind: Type) -> str:
 
 
 def _on_host(node: Node) -> Iterator[Node]:
-    """Yield what stands in host code."""
+    """Yield the nodes of host code, without those inside kernels."""
     if not isinstance(node, Kernel):
         yield node
         for child in node.children:
@@ -334,7 +334,7 @@ def _on_host(node: Node) -> Iterator[Node]:
 
 
 def _used(body: Node) -> Iterator[str]:
-    """Yield the names of the variables and arrays that are mentioned, in what kernels have for each member too."""
+    """Yield the names of the variables and arrays that are mentioned, including those in the scratch arrays of kernels."""
     for node in walk(body):
         match node:
             case Var(name) | Load(name) | Store(name) | Fill(name) | ArrayRef(name):
@@ -357,7 +357,7 @@ def _held(body: Node) -> list[str]:
 
 
 def _free_names(kernel: Kernel) -> tuple[list[Var], list[str]]:
-    """Return the variables and arrays that a kernel has from outside, in the order of their first use."""
+    """Return the variables and arrays that a kernel uses from outside, in the order of their first use."""
     own = {node.variable.name for node in nodes_of(kernel.body, Declare, For)}
     made = {node.array for node in nodes_of(kernel.body, Allocate)}
     variables: dict[str, Var] = {}

@@ -1,7 +1,7 @@
 """Expressions of the loop IR as C text, with no more parentheses than precedence asks for.
 
-C converts operands by its own rules; where these would compute in a narrower or wider type than the IR says, a cast is
-written. Indices of arrays are computed in 64 bits.
+C converts operands by its own rules. If they would compute in a narrower or wider type than the IR says, a cast is
+printed. Indices of arrays are computed in 64 bits.
 """
 
 from __future__ import annotations
@@ -70,35 +70,35 @@ class ExpressionPrinter:
         self.lane_functions: set[tuple[str, Type]] = set()
 
     def text(self, expr: Value, above: int = LOWEST) -> str:
-        """Return an expression as an operand of something that binds with precedence ``above``."""
+        """Return an expression as an operand of an operator of precedence ``above``."""
         shown, precedence = self._print(expr)
         return f"({shown})" if precedence < above else shown
 
     def converted(self, expr: Value, kind: Type) -> str:
-        """Return an expression as the value of a variable or element of a type."""
+        """Return an expression as the value of a variable or element of the given type."""
         if kind.lanes > 1 and expr.type.lanes == 1:
             return self.text(Cast(expr, kind))
         return self.text(_without_widening(expr) if kind == I64 else expr)
 
     def index(self, expr: Value) -> str:
-        """Return the index of an array element, computed in 64 bits wherever it is computed at all."""
+        """Return the index of an array element; arithmetic in it is done in 64 bits."""
         return self.text(_without_widening(_widened(expr)))
 
     def type_name(self, kind: Type) -> str:
-        """Return the C name of a type and see that it is defined."""
+        """Return the C name of a type, and note that the file must define it."""
         if kind.lanes > 1:
             self.vectors.add(kind)
         return c_type(kind)
 
     def element(self, array: str, index: Value, kind: Type) -> str:
-        """Return an element of an array, or a vector of elements, as something that can be read or assigned."""
+        """Return an element of an array, or a vector of elements, as text that can be read or assigned."""
         if kind.lanes == 1:
             return f"{self.names[array]}[{self.index(index)}]"
         self.vectors.add(kind)
         return f"*({vector_access(kind)} *)&{self.names[array]}[{self.index(index)}]"
 
     def stream(self, array: str, index: Value, value: Value) -> str:
-        """Return the call that writes a vector past the caches."""
+        """Return the call that stores a vector and bypasses the caches."""
         return self._lane_call("stream", (f"&{self.names[array]}[{self.index(index)}]", self.text(value)), value.type)
 
     def _print(self, expr: Value) -> tuple[str, int]:
@@ -173,10 +173,10 @@ class ExpressionPrinter:
 
     def _gather(self, load: Load) -> str:
         array, places = self.names[load.array], load.index
-        if isinstance(places, Binary) and places.op == "+" and places.left.type.lanes == 1:  # as far from elsewhere in all lanes
+        if isinstance(places, Binary) and places.op == "+" and places.left.type.lanes == 1:  # a base that is the same in all lanes
             array, places = f"&{self.element(load.array, places.left, load.type.element)}", places.right
         if isinstance(places, Cast) and places.operand.type.element in (U16, I32):
-            self.type_name(I32.vector(places.type.lanes))  # which instructions that gather take
+            self.type_name(I32.vector(places.type.lanes))  # the type of places that gather instructions take
             places = places.operand
         function = f"gather_{self.type_name(places.type)}"
         arguments = [array, self.text(places)]
@@ -240,7 +240,7 @@ def _constant(constant: Const) -> tuple[str, int]:
 
 
 def _printed_type(expr: Value) -> Type:
-    """Return the type that the C text of an expression has: small constants are int, narrow integers become int."""
+    """Return the type that the C text of an expression has: small constants and narrow integers are int."""
     kind = expr.type
     if kind.is_float:
         return kind
@@ -250,7 +250,7 @@ def _printed_type(expr: Value) -> Type:
 
 
 def _converted_operands(left: Value, right: Value, kind: Type) -> tuple[Value, Value]:
-    """Cast operands so that C computes in ``kind``: wider ones down, and one up if neither has the type."""
+    """Cast operands so that C computes in ``kind``: wider operands are cast down, and one is cast up if neither has the type."""
     target = kind if kind.is_float else (I64 if kind.name == "i64" else I32)
     operands = [Cast(operand, kind) if _wider(_printed_type(operand), target) else operand for operand in (left, right)]
     if all(_printed_type(operand) != target for operand in operands):
@@ -260,7 +260,7 @@ def _converted_operands(left: Value, right: Value, kind: Type) -> tuple[Value, V
 
 
 def _as_element(operand: Value, kind: Type) -> Value:
-    """Cast a scalar that is spread over lanes: C computes narrow integers as int, which no vector of them takes."""
+    """Cast a scalar that is spread over lanes: C computes narrow integers as int, which cannot be combined with a narrower vector."""
     return operand if operand.type.lanes > 1 or isinstance(operand, Var | Load) else Cast(operand, kind.element)
 
 

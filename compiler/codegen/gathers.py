@@ -1,7 +1,7 @@
-"""C functions that read vectors from scattered places, and vectors of which only the first lanes are there.
+"""C functions that gather vectors from scattered places, and that load vectors of which only the first lanes are in memory.
 
-With AVX-512 each is one instruction. The builtins behind them are the same for gcc and clang; ``immintrin.h``, which
-has official names for them, takes longer to read than a kernel takes to compile. Where they are missing, elements are read one by one.
+With AVX-512 each is one instruction. The builtins are the same for gcc and clang. ``immintrin.h`` has official names for them, but
+reading that header takes longer than compiling a kernel. Where the builtins are missing, elements are read one by one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _GATHERS = {
     ("f32x8", "i64x8"): "gatherdiv16sf",
     ("f32x4", "i64x4"): "gather3div8sf",
 }
-"""Builtins that gather values, by the vectors of values and places; their arguments: vector, base, places, mask, scale."""
+"""Builtins that gather values, by the vector types of values and places; their arguments are vector, base, places, mask, scale."""
 
 _FIRST = {"f64": "loadupd", "f32": "loadups", "i32": "loaddqusi", "i64": "loaddqudi", "u16": "loaddquhi"}
-"""Builtins that load some lanes, by element, before the width in bits; their arguments: address, vector, mask."""
+"""Names of the builtins that load some lanes, by element and without the width in bits; their arguments are address, vector, mask."""
 
 
 def gather_definition(function: str, kind: Type) -> list[str]:
-    """Return the function ``gather_PLACES`` (all lanes) or ``first_gather_PLACES`` (as many as its last argument says)."""
+    """Return the function ``gather_PLACES`` (all lanes) or ``first_gather_PLACES`` (as many lanes as its last argument says)."""
     some, places = function.startswith("first_"), Type(function.rpartition("_")[2])
     base, count = f"const {c_type(kind.element)} *base, {places.name} at", ", int64_t count" if some else ""
     if some:
@@ -41,8 +41,8 @@ def gather_definition(function: str, kind: Type) -> list[str]:
 
 
 def first_definition(kind: Type) -> list[str]:
-    """Return the function that loads the first lanes of a vector, and 0 into the others."""
-    width = max(kind.bytes, 16)  # of the narrowest vector that is loaded so: of a smaller one it is the lower part
+    """Return the function that loads the first lanes of a vector and sets the others to 0."""
+    width = max(kind.bytes, 16)  # bytes of the narrowest builtin; a smaller vector is the lower part of its result
     builtin = f"{_FIRST[kind.element.name]}{8 * width}_mask" if kind.element.name in _FIRST and width <= 64 else None
     loaded = f"__builtin_ia32_{builtin}((const void *)from, ({_as_builtin(kind, width)}){{0}}, ST_FIRST(count))"
     if width == kind.bytes:
@@ -69,14 +69,14 @@ def keep_definition(function: str, kind: Type) -> list[str]:
 
 
 def lane_mask(kind: Type) -> Type:
-    """Return the vector of integers, as wide as a vector, that comparisons of its lanes give."""
+    """Return the vector type of integers, with lanes as wide, that comparisons of two vectors give."""
     return Type(f"i{8 * kind.element.bytes}").vector(kind.lanes)
 
 
 def _function(
     heading: str, builtin: str | None, fast: list[str], plain: list[str], test: str = "", known: str = "ST_AVX512"
 ) -> list[str]:
-    """Return a function with a fast body for where a builtin exists, as the macro ``known`` says."""
+    """Return a function with a fast body for compilers that have a builtin, as the macro ``known`` says, and a plain one for others."""
     body = [f"#if {test}{known}(__builtin_ia32_{builtin})", *fast, "#else", *plain, "#endif"] if builtin else plain
     return [f"static inline {heading} {{", *body, "}"]
 
@@ -92,7 +92,7 @@ _BUILTIN_ELEMENTS = {"i64": "long long", "u16": "short"}
 
 
 def _as_builtin(kind: Type, width: int | None = None) -> str:
-    """Return a vector type as builtins take it: their 64-bit integers are long long, which int64_t may not be, and all have a sign."""
+    """Return a vector type as builtins take it. Their integers are signed, and those of 64 bits are long long, which int64_t may not be."""
     element = _BUILTIN_ELEMENTS.get(kind.element.name, c_type(kind.element))
     return f"{element} __attribute__((vector_size({width or kind.bytes})))"
 

@@ -1,4 +1,4 @@
-"""Vector types that a generated file defines, and the functions over their lanes that GNU C has no operator for."""
+"""Vector types that a generated file defines, and functions over lanes for which GNU C has no operator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OPERATORS = {"sum": "+", "product": "*"}
 
 
 def vector_definitions(used: Iterable[Type], functions: Iterable[tuple[str, Type]]) -> list[str]:
-    """Return the typedefs and functions for the vectors that a file uses, each preceded by what it needs."""
+    """Return the typedefs and functions for the vectors that a file uses, each after the ones that it needs."""
     wanted = _closure(functions)
     masked = {lane_mask(kind) for function, kind in wanted if function.startswith(("min", "max", "keep"))}
     halves = {_half(kind) for function, kind in wanted if function.startswith("halves_")}
@@ -26,7 +26,7 @@ def vector_definitions(used: Iterable[Type], functions: Iterable[tuple[str, Type
 
 
 def _typedefs(kind: Type) -> list[str]:
-    """Return the type of variables, and the one through which memory of any alignment and type is accessed."""
+    """Return the typedef of variables, and the typedef for access to memory of any alignment and type."""
     element = c_type(kind.element)
     access = f"vector_size({kind.bytes}), aligned({kind.element.bytes}), may_alias"
     return [
@@ -118,8 +118,8 @@ def _summed(function: str) -> Type:
 
 
 def _sums_definition(function: str, kind: Type) -> list[str]:
-    """Return the function that sums the lanes of several vectors, one sum in each lane of its value. Halves are added, then neighbours,
-    of two vectors at once."""
+    """Return the function that sums the lanes of several vectors and gives one sum in each lane. It adds halves, then neighbours of two
+    vectors at once."""
     given, count = _summed(function), kind.lanes
     names, steps, group = [f"v{number}" for number in range(count)], list[str](), 1
     if given.lanes > count:
@@ -150,7 +150,7 @@ def _sums_definition(function: str, kind: Type) -> list[str]:
 
 
 def _halves(parts: list[str]) -> str:
-    """Return the sum of some parts, the first half of which is added to the second until one is left."""
+    """Return the text of a sum of parts: the first half is added to the second until one part is left."""
     while len(parts) > 1:
         half = len(parts) // 2
         parts = [f"({one} + {other})" if half > 1 else f"{one} + {other}" for one, other in zip(parts[:half], parts[half:], strict=True)]
@@ -158,7 +158,7 @@ def _halves(parts: list[str]) -> str:
 
 
 def _stream_definition(kind: Type) -> list[str]:
-    """Return the function that writes a vector, at a multiple of its size, without reading the line that it belongs to."""
+    """Return the function that stores a vector at a multiple of its size and bypasses the caches."""
     builtin = f"__builtin_ia32_movntps{8 * kind.bytes if kind.bytes > 16 else ''}"
     single = f"float __attribute__((vector_size({kind.bytes})))"
     return [

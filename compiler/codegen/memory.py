@@ -1,8 +1,8 @@
-"""Statements of the loop IR that make, fill, hand on and release arrays, as C lines.
+"""Prints the statements of the loop IR that make, fill, hand on and release arrays as C.
 
-Memory that a kernel allocates hangs on pointers declared at the top of the kernel (or of the parallel region that
-allocates it), so that one place frees whatever is held when an allocation fails: serial code jumps there; a thread of a
-parallel region notes the failure, and all skip the iterations that are left.
+Pointers to memory that a kernel allocates are declared at the top of the kernel (or of the parallel region that
+allocates it), so that one place frees all memory when an allocation fails. Serial code jumps there. A thread of a
+parallel region notes the failure, and all threads skip the iterations that are left.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Region:
     parallel: bool
     status: str = "&st_status"
     declared: list[set[str]] = field(default_factory=lambda: [set()])
-    """Names, by pair of braces, the outermost first."""
+    """The names declared in each open pair of braces, the outermost first."""
     blocks: list[list[tuple[tuple[Step, ...], int]]] = field(default_factory=lambda: [[]])
-    """The blocks that are being printed, by pair of braces: the statements of each, and where it has come to."""
+    """The blocks that are being printed in each open pair of braces: their statements, and the number of the next one."""
 
 
 class MemoryPrinter:
-    """Prints into ``lines``; ``expressions`` gives names and collects what the file's head must define."""
+    """Prints statements into ``lines``; ``expressions`` gives names and collects what the head of the file must define."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class MemoryPrinter:
         Args:
             array_types: the element type of every array (or ``map``) of the kernel.
             grown: the arrays that grow, and are trimmed before they are published, with the names of their capacities.
-            published: slot of the pointer and slot of the length of every assembled parameter.
+            published: for every assembled parameter, the slots of its pointer and of its length.
         """
         self.expressions = expressions
         self.names = expressions.names
@@ -96,7 +96,7 @@ class MemoryPrinter:
         return arrays
 
     def free_heap(self, arrays: dict[str, Type]) -> None:
-        """Free what a region still holds; freed and published arrays are NULL by then."""
+        """Free the arrays that a region still holds. Freed and published arrays are NULL by then."""
         for name, kind in arrays.items():
             self.line(self._freed(self.names[name], kind))
 
@@ -109,7 +109,7 @@ class MemoryPrinter:
         self.line(f"if (!{succeeded}) {{ st_fail({self.region.status}); goto {self.region.fails_to}; }}")
 
     def check_maps(self, value: Value) -> None:
-        """See that an insertion into a map has found its memory."""
+        """Print the check that an insertion into a map has found memory."""
         if isinstance(value, Call) and value.function == "map_insert":
             keys = value.arguments[0]
             assert isinstance(keys, ArrayRef)

@@ -1,4 +1,4 @@
-"""Names of the loop IR made safe in C: no keyword, macro or runtime name is hidden, and different names stay different."""
+"""Turns names of the loop IR into C names that hide no keyword, macro or runtime name; different names stay different."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _USED = frozenset((
     "free", "malloc", "realloc", "aligned_alloc", "memset", "memcpy", "main",
 ))  # fmt: skip
 _PREFIXES = ("_", "st_", "ST_")
-"""Of the implementation, and the runtime in csrc/."""
+"""Prefixes of names that the C implementation and the runtime in csrc/ use."""
 
 _PATTERNS = re.compile(
     r"[A-Z][A-Z0-9_]{2,}"  # macros of the system's headers: NULL, SIZE_MAX, BYTE_ORDER
@@ -37,7 +37,7 @@ CUDA_WORDS = frozenset((
     "reinterpret_cast", "requires", "static_cast", "template", "this", "throw", "try", "typeid", "typename", "using", "virtual", "wchar_t",
     "xor", "xor_eq", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "half", "printf", "std", "min", "max",
 ))  # fmt: skip
-"""What C++ and CUDA keep for themselves beside the words of C."""
+"""Names that C++ and CUDA reserve in addition to those of C."""
 
 
 _RESERVED = _KEYWORDS | _MACROS | _USED
@@ -49,10 +49,10 @@ def is_reserved(name: str) -> bool:
 
 
 class NameTable:
-    """The C name of each IR name, the same one whenever it is asked for."""
+    """The C name of each IR name. The same IR name always gets the same C name."""
 
     def __init__(self, words: frozenset[str] = frozenset()) -> None:
-        """``words``: names that mean something beside those of C."""
+        """Create a table; ``words`` are reserved in addition to the words of C."""
         self._words = words
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
@@ -81,7 +81,7 @@ class NameTable:
 
 
 def _variants(*names: str) -> Iterator[str]:
-    """Yield names, then the last of them with numbers without end."""
+    """Yield the given names, then the last one with the numbers 2, 3, ... appended, without end."""
     yield from names
     for number in count(2):
         yield f"{names[-1]}{number}"

@@ -1,4 +1,4 @@
-"""Parallel regions: what a parallel loop takes from the kernel around it when it becomes a function of its own."""
+"""Parallel regions: finds what a parallel loop uses of the kernel around it, when the loop becomes a function of its own."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Captured:
 
 
 def captured(loop: For, parameters: Set[str]) -> Captured:
-    """Return what a parallel loop has from outside, apart from the arrays that are parameters of the kernel.
+    """Return what a parallel loop uses from outside, without the arrays that are parameters of the kernel.
 
     Raises:
-        ValueError: it assigns a variable of the kernel, which all threads would do at once.
+        ValueError: it assigns a variable of the kernel, so that all threads would assign it at once.
     """
     found = _Outside()
     scope: set[str] = set()
@@ -65,20 +65,20 @@ def captured(loop: For, parameters: Set[str]) -> Captured:
 
 
 def taken_from_before(steps: tuple[Step, ...]) -> set[str]:
-    """Return the variables that steps read or assign as what stands before them has left them."""
+    """Return the variables that steps read or assign and that were declared before them."""
     found = _Outside()
     found.steps(steps, set())
     return {*found.read, *found.assigned}
 
 
 def has_shares(loop: For) -> bool:
-    """Return whether a parallel loop keeps something for each share of its work."""
+    """Return whether a parallel loop has data of its own for each share of its work."""
     return any(node.function in (SHARE_NUMBER, SHARE_BEGIN) for node in nodes_of(loop.body, Call))
 
 
 @dataclass
 class _Outside:
-    """Collects the variables that steps read or assign and nothing in scope declares; scopes are as the interpreter has them."""
+    """Collects the variables that steps read or assign without a declaration in scope; scopes are those of the interpreter."""
 
     read: dict[str, Var] = field(default_factory=dict)
     assigned: dict[str, Var] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Statements of the loop IR as C lines, those that C and CUDA have in common."""
+"""Prints the statements of the loop IR that are the same in C and in CUDA."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ATOMIC = {"": "write", "+": "add", "-": "subtract", "*": "multiply", "/": "divi
 
 
 def beside(origin: str) -> str:
-    """Return the comment that tells beside a line of C where it comes from; empty where nothing is known."""
+    """Return a comment, for the end of a line of C, with the origin of the line; empty if there is none."""
     return f"  // {origin}" if origin else ""
 
 
@@ -51,10 +51,10 @@ class StatementPrinter(MemoryPrinter):
     """Prints statements of one thread."""
 
     least_unrolled = 2
-    """The least factor of unrolling that compilers are told."""
+    """The least factor for which a pragma that asks for unrolling is printed."""
 
     def scope(self, statement: Step | None) -> None:
-        """Print a statement as the body of a pair of braces that the caller prints."""
+        """Print a statement as the body of braces, which the caller prints."""
         self.depth += 1
         self.region.declared.append(set())
         self.region.blocks.append([])
@@ -98,7 +98,7 @@ class StatementPrinter(MemoryPrinter):
                 raise TypeError(f"not a statement of the loop IR: {statement!r}")
 
     def _nested(self, statement: Step) -> None:
-        """Print a statement of a block; a block in a block gets braces only where it hides a name."""
+        """Print a statement of a block. A block in a block gets braces only if it hides a name."""
         if isinstance(statement, Steps) and self._hides(statement):
             self.line("{")
             self.scope(statement)
@@ -107,8 +107,8 @@ class StatementPrinter(MemoryPrinter):
             self.statement(statement)
 
     def _hides(self, inner: Steps) -> bool:
-        """Return whether a block hides a name that is taken already. Where blocks in it do, and others of its names are needed after it,
-        these get braces of their own."""
+        """Return whether a block needs braces because it declares a name that is taken. If such names are only in blocks inside it, and
+        other names of it are needed after it, only the blocks inside get braces."""
         taken, own = self.region.declared[-1], own_declarations(inner)
         if own.isdisjoint(taken):
             return False
@@ -116,7 +116,7 @@ class StatementPrinter(MemoryPrinter):
         return not direct.isdisjoint(taken) or not self._outlive(own - taken)
 
     def _outlive(self, names: set[str]) -> bool:
-        """Return whether what follows up to the next closing brace takes any of some variables as they are now."""
+        """Return whether statements up to the next closing brace use the current value of one of the variables."""
         rest = tuple(step for statements, place in reversed(self.region.blocks[-1]) for step in statements[place:])
         return not names.isdisjoint(taken_from_before(rest))
 
@@ -130,7 +130,7 @@ class StatementPrinter(MemoryPrinter):
         self.check_maps(value)
 
     def _assignment(self, target: str, current: Value, value: Value, op: str) -> str:
-        """Return ``target = target op value`` in the shortest form that C has for it."""
+        """Return ``target = target op value`` in its shortest form in C."""
         kind = current.type
         if op == "":
             return f"{target} = {self.expressions.converted(value, kind)};"
@@ -176,7 +176,7 @@ class StatementPrinter(MemoryPrinter):
             self.line(f"#pragma omp simd{self._reduction_clauses(loop.tag)}")
         elif isinstance(loop.tag, Unroll) and loop.tag.factor >= self.least_unrolled:
             self.line(f"ST_UNROLL({loop.tag.factor})")
-        # OpenMP's simd wants the plain form of a loop.
+        # ``omp simd`` requires a loop with a plain condition, so that the bound is not declared in its head.
         self.line(self._loop_head(loop, hoist=not simd))
         self.scope(loop.body)
         self.line("}")

@@ -1,7 +1,7 @@
-"""Parallel loops as C: functions that the threads of the team run (csrc/st_loop.h).
+"""Prints parallel loops as C functions that the threads of the team run (csrc/st_loop.h).
 
-Each thread that takes part runs the function once: it claims pieces of the iterations until none are left. What the function has from
-the kernel around it comes in a struct.
+Each thread that takes part runs the function once, and claims pieces of the iterations until none are left. A struct hands the
+function what it uses of the kernel around it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .statements import StatementPrinter, beside
 
 
 class ThreadedPrinter(StatementPrinter):
-    """Prints statements of a kernel for processors: into ``lines``, and into ``functions`` what threads run."""
+    """Prints the statements of a kernel for processors into ``lines``, and the functions that threads run into ``functions``."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class ThreadedPrinter(StatementPrinter):
         """Create a printer.
 
         Args:
-            region_head: gives the lines that declare the arrays among the parameters which a parallel region uses.
+            region_head: returns the lines that declare the array parameters that a parallel region uses.
             parameters: names of the arrays that are parameters.
-            array_types, grown, published: as of ``MemoryPrinter``.
+            array_types, grown, published: as for ``MemoryPrinter``.
         """
         super().__init__(expressions, array_types, grown, published)
         self.functions: list[str] = []
@@ -48,7 +48,7 @@ class ThreadedPrinter(StatementPrinter):
             super()._for(loop)
 
     def _parallel(self, loop: For) -> None:
-        """Print a parallel loop as a function, and the call that has threads run it."""
+        """Print a parallel loop as a function, and the call that makes threads run it."""
         self.expressions.headers.add("st_loop.h")
         parts = (*loop.private, loop.body, *loop.finish)
         fails, shares = any(may_fail(part) for part in parts), has_shares(loop)
@@ -74,7 +74,7 @@ class ThreadedPrinter(StatementPrinter):
         self._function(loop, region, work, fields, head, fails, shares)
 
     def _iterations(self, loop: For, shares: bool) -> str:
-        """Return the value that says how the iterations of a parallel loop are cut into pieces."""
+        """Return the C value that describes how the iterations of a parallel loop are cut into pieces."""
         tag = loop.tag
         assert isinstance(tag, Parallel)
         ends = ", ".join(self.expressions.converted(end, I64) for end in (loop.low, loop.high))
@@ -85,7 +85,7 @@ class ThreadedPrinter(StatementPrinter):
         return f"{'st_even_shares' if shares else 'st_even'}({ends}, st_threads)"
 
     def _array_field(self, array: str) -> str:
-        """Return the type of a member that hands on an array of the kernel: a pointer, or a map, which is only looked up."""
+        """Return the type of the struct member for an array of the kernel: a pointer, or a map, in which threads only look up."""
         kind = self._array_types[array]
         return "st_map " if kind == MAP else f"{c_type(kind)} *"
 
@@ -129,7 +129,7 @@ class ThreadedPrinter(StatementPrinter):
         self.lines, self.depth = kernel, depth
 
     def _pieces(self, loop: For, shares: bool) -> None:
-        """Print the loops over what a thread claims: pieces, or shares and their pieces; and over the iterations of a piece."""
+        """Print the loops over the pieces that a thread claims (or over shares and their pieces), and over the iterations of a piece."""
         if shares:
             self.line("for (; st_share >= 0; st_share = st_next(st_claimed)) {")
             self.depth += 1
@@ -148,7 +148,7 @@ class ThreadedPrinter(StatementPrinter):
             self.line("}")
 
     def _iteration(self, body: Step) -> None:
-        """Print one iteration of a parallel loop; if it may fail, all later ones are skipped once one has failed."""
+        """Print one iteration of a parallel loop. If iterations may fail, those after a failure are skipped."""
         if not may_fail(body):
             self.scope(body)
             return
