@@ -1,10 +1,10 @@
-"""Levels of views: what a tensor looks like along each index of an affine subscript (Liu et al., "Compiler support for sparse tensor
+"""Levels of views: how a tensor looks along each index of an affine subscript (Liu et al., "Compiler support for sparse tensor
 convolutions", section 4: the unresolved terms of a level, reducing and resolving edges).
 
-An access ``B(2*i + j - 1)`` is read as one of a tensor of two modes, i and j. All indices of a subscript but the one that the loops know
-last leave its coordinate open: a ``Part`` level stays where its parent is. The last one settles it: a ``Resolving`` level goes through, or
-finds, what the level below it stores, whose coordinates are counted from what the others add up to. What the indices add up to, and how one
-follows from the others, the relation of the subscript says (``concrete.relations.sum``); levels know what is stored.
+An access ``B(2*i + j - 1)`` is read as an access to a tensor of two modes, i and j. The last index of the subscript that gets a value
+determines the stored coordinate. The other indices have ``Part`` levels: their position is that of the parent. The last index has a
+``Resolving`` level: it steps through, or finds, the stored coordinates, minus the sum of the other terms. The relation of the subscript
+(``concrete.relations.sum``) computes this sum, and one index from the others; levels know only what is stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .traversal import Claimed
 
 
 class Point(LevelKind):
-    """One entry a parent, at coordinate 0: nothing is stored."""
+    """A level with one entry for each parent, at coordinate 0. It stores nothing."""
 
     letters = "o"
 
@@ -58,7 +58,7 @@ POINT = Point("point")
 
 
 class Part(LevelKind):
-    """An index of a subscript whose other indices are not all known yet. Every coordinate is there; its position is that of the parent."""
+    """An index of a subscript before the last one that gets a value. All coordinates are present, at the position of the parent."""
 
     letters = "v"
     full = True
@@ -80,14 +80,14 @@ PART = Part("part")
 
 
 class Resolving(LevelKind):
-    """The last index of a subscript to be known, which resolves it: what the level stores is of kind ``inner``.
+    """The last index of a subscript that gets a value, and so resolves the subscript.
 
     Attributes:
-        inner: how the coordinates are stored.
-        coefficient: of the index in the subscript.
+        inner: the kind that stores the coordinates.
+        coefficient: the coefficient of the index in the subscript.
         wraps: whether coordinates are taken modulo the extent.
-        inside: whether no values of the indices lead out of the range of what is stored.
-        covers: whether every stored coordinate is at some value of the index, whatever the others are.
+        inside: whether the subscript stays inside the stored mode for all values of the indices.
+        covers: whether some value of the index reaches every stored coordinate, whatever the values of the other indices.
         unique: whether ``inner`` stores a coordinate once below a parent.
     """
 
@@ -101,7 +101,7 @@ class Resolving(LevelKind):
         strided = abs(coefficient) != 1
         self.unique = unique
         self.full = inner.full and self.inside
-        turns = inner.steps_in_order and coefficient > 0  # what wraps can then be stepped through, one turn after another
+        turns = inner.steps_in_order and coefficient > 0  # then a subscript that wraps is stepped through turn by turn
         self.steps = inner.steps and (turns or not wraps) and (unique or not strided)
         self.located = inner.located or (wraps and not self.steps)
         self.ordered = inner.ordered and (coefficient > 0 or inner is POINT)
@@ -114,7 +114,7 @@ class Resolving(LevelKind):
 
     @property
     def unwrapped(self) -> Resolving:
-        """The level within one turn of a subscript that wraps."""
+        """The level for one turn of a subscript that wraps."""
         return Resolving(self.inner, self.coefficient, False, True, False, self.unique)
 
     def types(self, width: Type) -> dict[str, Type]:
@@ -128,14 +128,14 @@ class Resolving(LevelKind):
         )  # fmt: skip
 
     def filled(self, level: Level, low: Value, high: Value) -> Value:
-        return high  # windows may end at coordinates that are not stored
+        return high  # a window may end at a coordinate that is not stored
 
     def readable(self, level: Level, position: Value) -> Value:
         assert isinstance(level, AffineLevel)
         return self.inner.readable(level.inner, position)
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """A coordinate read ahead may lie in another window."""
+        """Return a safe coordinate: one read ahead may lie in another window."""
         return maximum(minimum(coordinate, subtract(level.extent, ONE)), ZERO)
 
 
@@ -157,7 +157,7 @@ class AffineLevel(OffsetLevel):
         return self.kind
 
     def stored(self, coordinate: Value) -> Value:
-        """Return the stored coordinate that a value of the index stands for."""
+        """Return the stored coordinate for a value of the index."""
         return self._turned(self.known.reduced(coordinate, self.subscript.factor).base)
 
     def _turned(self, stored: Value) -> Value:
@@ -169,7 +169,7 @@ class AffineLevel(OffsetLevel):
         return replace(self, kind=self.affine.unwrapped, left=above.turn, stride=stride(above))
 
     def _safe(self, stored: Value) -> Value:
-        """Return a stored coordinate, or one that is no error to compute an address of."""
+        """Return a stored coordinate, brought into the range for which an address can be computed."""
         if self.affine.inside:
             return stored
         return maximum(minimum(stored, subtract(self.inner.extent, ONE)), ZERO)
@@ -184,7 +184,7 @@ class AffineLevel(OffsetLevel):
         return above.deeper(add(multiply(above.parent, self.inner.extent), stored))
 
     def cut(self, low: Value, high: Value, first: Value, last: Value | None, keep: Keep) -> tuple[Value, Value]:
-        """Return the positions that may hold coordinates in [first, last): a subsection of what is stored below a parent."""
+        """Return the positions below a parent that may hold coordinates in [first, last)."""
         if not self.inner.kind.ordered or (first == ZERO and last is None and self.affine.covers):
             return low, high
         low, high = keep("first", low), keep("last", high)

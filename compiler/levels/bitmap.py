@@ -1,7 +1,7 @@
-"""Bitmap levels: a position for every coordinate, as of dense levels, and in ``bits`` one bit each that says whether anything is there.
+"""Bitmap levels: a position for every coordinate, as in dense levels, and in ``bits`` one bit for each: whether an entry is stored there.
 
-Bits stand in words of 64, the lowest first; those behind the last position are 0. Looking a coordinate up takes a shift, so loops run over
-the range, or over what another operand stores, and ask.
+Bits are in words of 64, the lowest first; bits behind the last position are 0. Finding a coordinate takes one shift, so loops run over
+the whole range, or over another operand, and test the bits.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Bitmap(LevelKind):
         return Call("bits_have", (level.reference("bits"), position), BOOL)
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """A position ahead may belong to the next parent; its coordinate is then past the extent, as it is counted from the present one."""
+        """Return a safe coordinate: that of a position of the next parent, counted from this parent, is past the extent."""
         return minimum(coordinate, subtract(level.extent, ONE))
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:

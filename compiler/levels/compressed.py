@@ -1,6 +1,6 @@
 """Compressed levels: ``pos`` (parents + 1) delimits each parent's segment of ``crd``, one coordinate per position, sorted.
 
-Each coordinate stands once below a parent, unless the next level is a singleton (COO)."""
+A parent has each coordinate once, unless the next level is a singleton (COO)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .level import Level
 from .traversal import Claimed, Column, Frontier, Walk
 
 MOST_POSITIONS = 2**62
-"""Positions from which on a level is refused, so that what is computed from their numbers fits into 64 bits."""
+"""A level with this many positions or more is refused, so that arithmetic with positions fits into 64 bits."""
 
 
 class Dense(LevelKind):
@@ -68,7 +68,7 @@ class Dense(LevelKind):
 
 
 def indexed(frontier: Frontier, column: Column) -> Frontier:
-    """Return the frontier below a level that has a position for every coordinate.
+    """Return the frontier below a level with a position for every coordinate.
 
     Raises:
         FormatError: there are ``MOST_POSITIONS`` or more.

@@ -1,7 +1,7 @@
 """Hashed levels: ``pos`` (parents + 1) delimits each parent's open-addressing table in ``crd``.
 
-A table has no slots or a power of two of them, at least two, never all taken, -1 in free ones; a position is a slot. Coordinates come
-unsorted and are found by hashing; ``csrc/st_hash.h`` says how.
+A table has no slots, or two, four, eight ..., of which at least one is free; free slots hold -1. A position is a slot. Coordinates are
+not sorted, and are found by hashing (``csrc/st_hash.h``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _find(crd: NDArray[Any], low: int, high: int, key: int) -> int:
 
 
 def _vacant(crd: NDArray[Any], low: int, high: int, key: int) -> int:
-    """Return the slot that holds a key, or the first free one of those where it may stand."""
+    """Return the slot that holds a key, or the free slot where it belongs."""
     if not 0 <= low < high <= len(crd):
         raise IndexError(f"a table from {low} to {high} of an array of {len(crd)} elements")
     home = int(hashing.home_slots(np.array([key]), np.array([high - low]))[0])
@@ -90,7 +90,7 @@ class Hashed(Segmented):
         return compare(">=", coordinate, ZERO)
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        return maximum(coordinate, ZERO)  # slots without one hold -1
+        return maximum(coordinate, ZERO)  # free slots hold -1
 
     def slots(self, level: Level, listed: Listed, variable: NewVariable) -> tuple[list[Step], dict[str, Value]]:
         pos, parent = level.array("pos"), variable("parent")

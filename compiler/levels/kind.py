@@ -1,7 +1,7 @@
-"""What every kind of level is asked, and which kinds there are (Chou et al., "Format abstraction for sparse tensor algebra compilers").
+"""The interface of level kinds, and their registry (Chou et al., "Format abstraction for sparse tensor algebra compilers").
 
-A kind is one file beside this one: a class and one object of it that is registered. What the class does not say is as it is for
-compressed levels, whose coordinates stand sorted in ``crd``. Nothing outside this folder asks which kind a level is of: it asks what the
+A kind is one file beside this one: a class, and one object of it that is registered. The defaults of this interface are right for
+compressed levels, which have sorted coordinates in ``crd``. Code outside this folder does not ask which kind a level has, but what the
 kind can do.
 """
 
@@ -28,7 +28,7 @@ Parts = Mapping[str, NDArray[Any]]
 
 
 class Multiplied(Protocol):
-    """What sizes are given in: numbers, or ``space.forests.posynomial.Posynomial``."""
+    """A size: a number, or a ``space.forests.posynomial.Posynomial``."""
 
     def __mul__(self, other: Any, /) -> Any: ...
 
@@ -37,29 +37,29 @@ Size = TypeVar("Size", bound=Multiplied)
 
 
 class LevelKind(str):
-    """How one level stores the coordinates of its mode, below each position of the level above: a name, and what is done under it.
+    """How a level stores the coordinates of its mode below each position of the level above. As a string it is the kind's name.
 
     Attributes:
-        letters: the short names, the first of which is used in generated names.
+        letters: the short names; generated names use the first.
         full: every coordinate is present and nothing is stored: position = parent position * extent + coordinate.
-        passes: looking a coordinate up tells nothing yet: it leaves a place where it was, for a level below to go on from.
+        passes: locating a coordinate does not move: the position stays that of the parent, and a level below goes on from there.
         ordered: positions below one parent have increasing coordinates.
-        steps: loops step through the positions; where that is False, they run over the range and look coordinates up.
-        merges: several operands can be stepped through side by side: sorted, and nothing but coordinates up to where they end.
-        holes: there are positions that hold nothing (``occupied``); what stands below them is never reached.
-        located: finding a coordinate takes no search, so that a schedule that says nothing looks it up.
-        shares_positions: one coordinate per parent, under the parent's own number.
-        repeats: above a level that shares positions, a coordinate stands once per entry (COO).
+        steps: loops step through the positions; if False, they run over all coordinates and locate each.
+        merges: the level can be co-iterated with others: coordinates are sorted, and there are no holes before ``filled``.
+        holes: some positions hold nothing (``occupied``); what is stored below them is never reached.
+        located: a coordinate is found without a search, so that the default schedule locates it.
+        shares_positions: one coordinate for each parent, at the parent's own position.
+        repeats: above a level that shares positions, a coordinate is stored once for each entry (COO).
         has_segments: an array ``pos`` delimits the children of each parent.
-        mirrors: only the half of a symmetric matrix up to the diagonal is stored; all but products read the whole, made of it before.
-        stride: how far the positions of one parent stand apart; those of other parents stand between. No loop goes through all
-            positions of a level where that is not 1 (``pos``).
-        relative: what is stored for an entry gives its coordinate only together with the parent's position.
-        appends: results are assembled in it by appending: the next coordinate below a parent goes behind the last one, into ``crd``.
-        inserts: results are written into it at any place: a position is the parent's times the extent, plus the coordinate (``insert``).
-        places: results are listed first; how many positions a parent takes, and which are whose, is known once entries are counted
-            (``slots``, ``vacant``, ``place``).
-        intrinsics: the functions that its generated code calls and that are not known without it, by name.
+        mirrors: only the half of a symmetric matrix up to the diagonal is stored. Products read that half; for all else the whole
+            matrix is made of it beforehand.
+        stride: the distance between positions of one parent, with positions of other parents between. Where it is not 1, no loop
+            runs over all positions of the level (``pos``).
+        relative: a coordinate is computed from what is stored together with the parent's position.
+        appends: results are assembled by appending: the next coordinate below a parent goes behind the last one, into ``crd``.
+        inserts: results are written at any place: a position is the parent's times the extent, plus the coordinate (``insert``).
+        places: entries of results are listed first; once they are counted, each gets its position (``slots``, ``vacant``, ``place``).
+        intrinsics: the functions, by name, that generated code for this kind calls and that only this kind brings along.
     """
 
     letters: str = ""
@@ -86,12 +86,12 @@ class LevelKind(str):
 
     @property
     def stores_coordinates(self) -> bool:
-        """Whether the level says which coordinates are present."""
+        """Whether the level stores which coordinates are present."""
         return not self.full
 
     @property
     def steps_in_order(self) -> bool:
-        """Whether stored coordinates can only be stepped through in order, and otherwise be searched for."""
+        """Whether stored coordinates are stepped through in order or searched for, and cannot be located directly."""
         return self.steps and self.ordered
 
     @property
@@ -101,16 +101,16 @@ class LevelKind(str):
 
     @property
     def searchable(self) -> bool:
-        """Whether the children of one parent can be searched for a coordinate, where a schedule says so."""
+        """Whether a schedule may have the children of one parent searched for a coordinate."""
         return self.steps_in_order and not self.shares_positions
 
     @property
     def plain(self) -> LevelKind:
-        """The kind that this one is another encoding of, such as one of fewer bytes; itself where it is none."""
+        """The kind of which this one is another encoding, for example with fewer bytes; otherwise the kind itself."""
         return self
 
     def misplaced(self, above: LevelKind | None) -> str | None:
-        """Return why a level cannot stand below one of a kind, None for the first level; None where it can."""
+        """Return why a level cannot stand below a level of kind ``above`` (None: as the first level); None if it can."""
         return None
 
     # Memory
@@ -120,21 +120,21 @@ class LevelKind(str):
         raise NotImplementedError
 
     def positions(self, parts: Parts, parents: int, extent: int) -> int:
-        """Return how many positions a level has below all its parents, of which there are ``parents``."""
+        """Return how many positions a level has below all its parents; ``parents`` is their number."""
         return len(parts["crd"])
 
     def size(self, parents: Size, extent: Size, stored: Size) -> Size:
-        """Return how many positions loops go through, in numbers or in symbols, for the cost models.
+        """Return over how many positions loops run, as a number or a symbolic size, for the cost models.
 
         Args:
             parents: positions of the level above.
             extent: of the level's mode.
-            stored: what is stored in the level.
+            stored: how many coordinates the level stores.
         """
         return stored
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
-        """Return the least (bytes, positions) that packing a level takes for some number of parents and of children below all of them."""
+        """Return the least (bytes, positions) of a packed level, for numbers of parents and of children of all parents together."""
         return self.plain.bytes(parents, children, extent)
 
     def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
@@ -147,54 +147,55 @@ class LevelKind(str):
         return self.encoded(arrays, column.extent, column.refusal), below
 
     def unpack(self, walk: Walk, parts: Parts, extent: int) -> Walk:
-        """Return a walk that has reached a level one further; encodings are made plain before."""
+        """Return the walk after one more level. Levels with a ``plain`` kind are decoded before."""
         raise NotImplementedError
 
     def check(self, claimed: Claimed) -> int:
-        """Return how many positions arrays of somebody else make, all of whose elements are looked at.
+        """Check all elements of foreign arrays, and return how many positions they have.
 
         Raises:
-            DataError: they are none of this kind.
+            DataError: they are not a level of this kind.
         """
         raise NotImplementedError
 
     def encoded(self, arrays: LevelArrays, extent: int, refusal: str) -> LevelArrays:
-        """Return arrays of the ``plain`` kind in this one.
+        """Convert arrays of the ``plain`` kind into this kind.
 
         Raises:
-            FormatError: it cannot hold them; the message begins with ``refusal``, and what the level is follows.
+            FormatError: this kind cannot hold them. The message begins with ``refusal`` and goes on with the reason.
         """
         return arrays
 
     def decoded(self, arrays: LevelArrays, extent: int) -> LevelArrays:
-        """Return arrays of this kind in the ``plain`` one."""
+        """Convert arrays of this kind into the ``plain`` kind."""
         return arrays
 
     def sampled(self, parts: Parts, places: NDArray[np.int64], extent: int) -> NDArray[np.int64]:
-        """Return the coordinates at some positions; anything where they hold none."""
+        """Return the coordinates at some positions. Positions without a coordinate may give any number."""
         return parts["crd"][places].astype(np.int64)
 
     # Generated code
 
     def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
-        """Return a level of this kind as generated code sees it; ``subscript`` gives the compound subscript of the level's index."""
+        """Return a level of this kind for generated code; ``subscript`` returns the compound subscript of the level's index."""
         return level
 
     def under(self, level: Level, parent: Value, present: Value | None) -> Level:
-        """Return a level as it is seen below a parent, which may not be ``present``; ``Level.origin`` and ``Level.shift`` may keep
-        what is read once for it."""
+        """Return the level for one parent. ``present`` is the condition that the parent exists; None: it does. ``Level.origin`` and
+        ``Level.shift`` can keep what is read once for the parent."""
         return level
 
     def begin(self, level: Level, parent: Value) -> Value:
-        """Return the first position below a parent, or below all parents that come before it, where it has none."""
+        """Return the first position below a parent. If the parent has none, return where its positions would begin."""
         return level.load("pos", parent)
 
     def bounds(self, level: Level, parent: Value, end: Value | None) -> tuple[Value, Value]:
-        """Return the positions below a parent, half open, or below all parents up to ``end``, which hold one coordinate."""
+        """Return the half-open range of positions below a parent, or below all parents from it up to ``end``, which all hold one
+        coordinate."""
         return self.begin(level, parent), self.begin(level, add(parent, ONE))
 
     def filled(self, level: Level, low: Value, high: Value) -> Value:
-        """Return where the positions end that hold something, of those in [low, high) below one parent; for kinds that merge."""
+        """Return the end of the positions that hold an entry, among [low, high) below one parent. For kinds that merge."""
         return high
 
     def coordinate(self, level: Level, position: Value) -> Value:
@@ -202,15 +203,15 @@ class LevelKind(str):
         return level.load("crd", position)
 
     def search(self, level: Level, low: Value, high: Value, coordinate: Value, function: str, *more: Value) -> Value:
-        """Return what a function of the loop IR finds among sorted coordinates: see ``Level.search``."""
+        """Return the call of a search function of the loop IR among sorted coordinates; see ``Level.search``."""
         return Call(function, (level.reference("crd"), low, high, coordinate, *more), I64)
 
     def locate(self, level: Level, low: Value, high: Value, coordinate: Value) -> Value:
-        """Return the position of a coordinate among those of one parent; ``hit`` tells whether it is there."""
+        """Return the position of a coordinate below one parent; ``hit`` tells whether the coordinate is stored there."""
         return level.search(low, high, coordinate)
 
     def hit(self, level: Level, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
-        """Return whether what ``locate`` gave holds the coordinate."""
+        """Return the condition that the position from ``locate`` holds the coordinate."""
         return every([compare("<", position, high), compare("==", level.coordinate(position), coordinate)])
 
     def occupied(self, level: Level, position: Value, coordinate: Value) -> Value | None:
@@ -218,40 +219,40 @@ class LevelKind(str):
         return None
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """Return a coordinate read at a position ahead, which may be another parent's, made safe to compute an address from."""
+        """Return a coordinate, read at a position ahead that may belong to another parent, made safe for computing an address."""
         return coordinate
 
     def readable(self, level: Level, position: Value) -> Value:
-        """Return a position ahead, which may be another parent's, made one that the level below the present parent has a coordinate for."""
+        """Return a position ahead, which may belong to another parent, limited to positions whose coordinate can be read here."""
         return position
 
     def parent(self, level: Level, position: Value, parents: Value) -> Value:
-        """Return which of the ``parents`` parents a position stands below."""
+        """Return the parent of a position; ``parents`` is the number of all parents."""
         raise NotImplementedError
 
     # Generated code that writes results
 
     def room(self, level: Level, positions: Value) -> dict[str, Value]:
-        """Return how many elements, 0 at first, each array has for a number of positions; for kinds that insert."""
+        """Return the length of each array, which begins as zeros, for a number of positions. For kinds that insert."""
         return {}
 
     def insert(self, level: Level, position: Value) -> list[Step]:
-        """Return the steps that note that something stands at a position, which threads may do at once; for kinds that insert."""
+        """Return the steps that mark a position as stored. Several threads may run them at once. For kinds that insert."""
         return []
 
     def slots(self, level: Level, listed: Listed, variable: NewVariable) -> tuple[list[Step], dict[str, Value]]:
-        """Return the steps that make the arrays for what is listed, but for ``crd``, and how many elements each has; for kinds that place.
+        """Return the steps that make the arrays for listed entries, except ``crd``, and the length of each. For kinds that place.
 
-        ``crd`` has one for every position.
+        ``crd`` has one element for every position.
         """
         raise NotImplementedError
 
     def vacant(self, level: Level) -> Value:
-        """Return what ``crd`` holds at positions where nothing stands; for kinds that place."""
+        """Return what ``crd`` holds at empty positions. For kinds that place."""
         raise NotImplementedError
 
     def place(self, level: Level, listed: Listed, parent: Value, entry: Value, coordinate: Value) -> Value:
-        """Return the position where a listed entry of a parent goes, which is vacant; for kinds that place."""
+        """Return the empty position for a listed entry of a parent. For kinds that place."""
         raise NotImplementedError
 
 
@@ -260,16 +261,16 @@ _letters: dict[str, LevelKind] = {}
 
 
 _OWN, _UNLESS_ENCODED = ("types", "check", "parent"), ("bytes", "pack", "unpack")
-"""Methods that every kind must have of its own; and those that it must have unless it is another encoding of a ``plain`` kind."""
+"""Methods that every kind must define; then those that it must define unless it is another encoding of a ``plain`` kind."""
 _READING_CRD = ("positions", "sampled", "coordinate")
-"""Methods that read ``crd`` in ``LevelKind``, so that a kind without that array must have its own; ``search`` is one more."""
+"""Methods whose defaults read ``crd``, so that a kind without that array must define them; ``search`` is another one."""
 
 
 def register(kind: LevelKind) -> LevelKind:
     """Make a kind known under its name and its letters, and return it.
 
     Raises:
-        FormatError: a name is taken, or the kind does not say what every kind has to.
+        FormatError: a name is taken, or the kind lacks a method that every kind must define.
     """
     for method in _asked(kind):
         if getattr(type(kind), method) is getattr(LevelKind, method):
@@ -285,7 +286,7 @@ def register(kind: LevelKind) -> LevelKind:
 
 
 def _asked(kind: LevelKind) -> Iterator[str]:
-    """Yield the methods that a kind has to have of its own."""
+    """Yield the methods that a kind must define itself."""
     yield from _OWN
     if kind.plain is kind:
         yield from _UNLESS_ENCODED
@@ -296,7 +297,7 @@ def _asked(kind: LevelKind) -> Iterator[str]:
 
 
 def unregister(kind: LevelKind) -> None:
-    """Make a kind unknown again, for those who define one for a while; tensors that have such levels must be gone."""
+    """Remove a kind from the registry. No tensor with such a level may be left."""
     del _known[str(kind)]
     for letter in kind.letters:
         del _letters[letter]
@@ -323,5 +324,5 @@ def level_kinds() -> tuple[LevelKind, ...]:
 
 
 def are_letters(text: str) -> bool:
-    """Whether every letter of a text, which is no kind's name, is that of a kind."""
+    """Whether a text is not the name of a kind, but each of its letters stands for one."""
     return text not in _known and all(letter in _letters for letter in text)

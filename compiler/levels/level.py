@@ -1,4 +1,4 @@
-"""One level of a stored tensor as generated code sees it: which arrays it has, and what its kind makes of them."""
+"""One level of a stored tensor in generated code: its arrays, and the code that its kind makes for them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 Keep: TypeAlias = Callable[[str, Value], Value]
-"""Takes a wish for a name and a value; keeps the value in a variable beside a loop, so that it is computed once, and gives the variable."""
+"""Takes a name and a value, declares a variable of about that name for the value outside a loop, and returns the variable."""
 
 
 NewVariable: TypeAlias = Callable[[str], Var]
-"""Takes a wish for a name; gives a new 64-bit variable, whose name nothing else has."""
+"""Takes a name, and returns a new 64-bit variable with a unique name like it."""
 
 
 @frozen
 class Listed:
-    """The entries of a level of a result in the order of their coordinates, before they have their positions.
+    """The entries of a level of a result, in the order of their coordinates, before they get their positions.
 
     Attributes:
-        pos: the array that delimits those of each parent.
-        parents: how many there are.
+        pos: the array that delimits the entries of each parent.
+        parents: how many parents there are.
     """
 
     pos: str
     parents: Value
 
     def begin(self, parent: Value) -> Value:
-        """Return the number of the first entry of a parent; at the number of parents, how many there are."""
+        """Return the number of the first entry of a parent; for ``parents`` itself, the number of all entries."""
         return Load(self.pos, parent, I64)
 
     def count(self, parent: Value) -> Value:
@@ -45,13 +45,13 @@ class Listed:
 
 @frozen
 class Begins:
-    """Where loops outside have got to below each of many parents of a level: an array of positions.
+    """An array of positions: how far the loops outside have come below each of many parents of a level.
 
     Attributes:
-        array: its name.
-        origin: the parent that the first element is of.
-        depth: of the places that parents are.
-        known: whether it is filled.
+        array: the name of the array.
+        origin: the parent to which the first element belongs.
+        depth: the ``Place.depth`` of the parents.
+        known: the condition that the array has been filled.
     """
 
     array: str
@@ -60,7 +60,7 @@ class Begins:
     known: Value
 
     def below(self, above: Place, otherwise: Value) -> Value:
-        """Return the position below a place; ``otherwise`` where that is not known."""
+        """Return the position below a place, or ``otherwise`` where it is not known."""
         return Select(self.known, self.slot(above.parent), otherwise, I64)
 
     def slot(self, parent: Value) -> Load:
@@ -70,13 +70,13 @@ class Begins:
 
 @frozen
 class Place:
-    """How far an access is resolved: the position in each of its first levels.
+    """How far an access is resolved: the positions in its first levels.
 
     Attributes:
-        end: where the last of these levels is not unique: the positions from the last one to ``end`` all hold the coordinate.
-        first: a position of a level below that loops have come to: positions before it are left behind.
-        turn: where loops stay within one turn of a subscript that wraps: what is left of the subscript there.
-        begins: what ``first`` is, for each of many parents, where the levels between are still open.
+        end: if the last of these levels is not unique: the positions from the last one to ``end`` all hold the coordinate.
+        first: a position of a level below that loops have reached; positions before it are done.
+        turn: if loops stay within one turn of a subscript that wraps: the rest of the subscript there.
+        begins: ``first`` for each of many parents, if levels between are still open.
     """
 
     positions: tuple[Value, ...] = ()
@@ -91,7 +91,7 @@ class Place:
 
     @property
     def parent(self) -> Value:
-        """The position that the next level stands below; 0 for the first level."""
+        """The position below which the next level is read; 0 for the first level."""
         return self.positions[-1] if self.positions else ZERO
 
     def deeper(self, position: Value, end: Value | None = None) -> Place:
@@ -109,7 +109,7 @@ class LevelArray:
 
 
 class Unresolved(Protocol):
-    """What is left of a compound subscript where some of its indices have values (``concrete.relations.sum``)."""
+    """The rest of a compound subscript after some of its indices have values (``concrete.relations.sum``)."""
 
     @property
     def base(self) -> Value: ...
@@ -127,7 +127,7 @@ class Unresolved(Protocol):
 
 
 class Subscript(Protocol):
-    """A compound subscript as the level of one of its indices sees it, after the relation of its indices.
+    """A compound subscript, for the level of one of its indices.
 
     Attributes:
         factor: the coefficient of the index.
@@ -140,15 +140,15 @@ class Subscript(Protocol):
     def stored(self) -> Value: ...
 
     def before(self, value: Callable[[str], Value], /) -> Unresolved:
-        """Return what is left of it, beside the index, where the indices known before have values."""
+        """Return the rest of the subscript without this index, after the indices of earlier levels have values."""
         ...
 
     def whole(self, value: Callable[[str], Value], /) -> Value:
-        """Return the coordinate where all indices have values."""
+        """Return the coordinate, given the values of all indices."""
         ...
 
     def window(self, value: Callable[[str], Value | None], /) -> Unresolved:
-        """Return what is left of it where some of its indices have values, whichever these are."""
+        """Return the rest of the subscript; ``value`` gives None for indices without a value."""
         ...
 
 
@@ -160,12 +160,11 @@ class Level:
         kind: what the level does with its arrays.
         index: the index whose coordinates it stores.
         extent: number of coordinates of that index.
-        unique: whether a coordinate stands once below a parent.
-        arrays: what the level stores.
+        unique: whether a parent has each coordinate only once.
+        arrays: the stored arrays.
         length: number of positions of the whole level, for levels with coordinates.
-        origin: where coordinates are counted from something of the parent's: what it is for the parent that ``under`` was told,
-            in 64 bits as everything that is computed of it.
-        shift: where what is stored for a position of that parent does not stand at the position: how far from it.
+        origin: for kinds that compute coordinates from something of the parent's: its 64-bit value for the parent given to ``under``.
+        shift: for kinds that do not store the data of a position at that position: the distance, for the parent given to ``under``.
     """
 
     kind: LevelKind
@@ -193,15 +192,15 @@ class Level:
         return load_index(self.array(part).name, at, self.array(part).type)
 
     def under(self, parent: Value, present: Value | None = None) -> Level:
-        """Return the level as it is seen below a position of the level above, which may not be ``present``."""
+        """Return the level for one parent. ``present`` is the condition that the parent exists; None: it does."""
         return self.kind.under(self, parent, present)
 
     def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
-        """Return the level as it is seen below a place where the indices of the levels above have values, which ``coordinate`` gives."""
+        """Return the level below a place; ``coordinate`` gives the values of the indices of the levels above."""
         return self
 
     def read_once(self, keep: Keep) -> Level:
-        """Return the level with what its coordinates are counted from kept beside the loop that reads them."""
+        """Return the level with its ``origin`` kept in a variable outside the loop that reads the coordinates."""
         origin = None if self.origin is None else keep(f"base_{self.index}", self.origin)
         return replace(self, origin=origin, shift=None if self.shift is None else keep(f"shift_{self.index}", self.shift))
 
@@ -210,12 +209,12 @@ class Level:
         return above.deeper(add(multiply(above.parent, self.extent), coordinate(self.index)))
 
     def cut(self, low: Value, high: Value, first: Value, last: Value | None, keep: Keep) -> tuple[Value, Value]:
-        """Return the positions among [low, high) whose coordinates are in [first, last), found by search where that is a part.
+        """Return the range of positions in [low, high) with coordinates in [first, last). A bound that cuts nothing is not searched.
 
         Args:
             low, high: the positions below a parent.
-            first, last: coordinates; ``last`` is None where the range ends where the index does.
-            keep: names what is used several times.
+            first, last: coordinates; ``last`` is None if the range goes up to the extent.
+            keep: declares a variable for a value that is used several times.
         """
         if first != ZERO or last is not None:
             low, high = keep("first", low), keep("last", high)
@@ -225,7 +224,7 @@ class Level:
         return begin, keep("end", self.search(begin, high, last))
 
     def below(self, above: Place) -> Level:
-        """Return the level as it is seen below a place."""
+        """Return the level below a place."""
         return self.under(above.parent)
 
     @property
@@ -234,7 +233,7 @@ class Level:
         return self.kind.steps
 
     def bounds(self, above: Place) -> tuple[Value, Value]:
-        """Return the positions below a parent, half open."""
+        """Return the half-open range of positions below a place."""
         return self.kind.bounds(self, above.parent, above.end)
 
     def coordinate(self, position: Value) -> Value:
@@ -249,11 +248,11 @@ class Level:
         return self.kind.search(self, low, high, coordinate, function, *more)
 
     def hit(self, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
-        """Return whether the position that ``locate`` gave holds the coordinate."""
+        """Return the condition that the position from ``locate`` holds the coordinate."""
         return self.kind.hit(self, position, low, high, coordinate)
 
     def locate(self, low: Value, high: Value, coordinate: Value) -> Value:
-        """Return the position of a coordinate; ``hit`` tells whether it is there."""
+        """Return the position of a coordinate; ``hit`` tells whether the coordinate is stored there."""
         return self.kind.locate(self, low, high, coordinate)
 
     def occupied(self, position: Value, coordinate: Value) -> Value | None:
@@ -262,5 +261,5 @@ class Level:
 
 
 def index_array(part: str, name: str, kind: Type = I64) -> tuple[LevelArray, ...]:
-    """Return the arrays of a level that has one."""
+    """Return the arrays of a level that has only one."""
     return (LevelArray(part, name, kind),)

@@ -1,7 +1,7 @@
-"""Narrow levels: compressed ones whose coordinates take two bytes: ``crd`` is uint16, counted from ``base``, one coordinate per parent.
+"""Narrow levels: compressed levels with coordinates of two bytes: ``crd`` is uint16 and relative to ``base``, one coordinate per parent.
 
-Where what a kernel waits for is memory, fewer bytes are less time: a nonzero of a float64 matrix takes 10 bytes in place of 12. Fibres
-of grids, bands and blocks are short enough; those that reach further stay compressed.
+Kernels that wait for memory are faster with fewer bytes: a nonzero of a float64 matrix takes 10 bytes instead of 12. The fibres of grids,
+bands and blocks span few enough coordinates; matrices with wider fibres stay compressed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .segments import Segmented, check_positions, check_sorted, check_types
 from .traversal import Claimed
 
 REACH = 2**16
-"""Coordinates from the first to the last of a fibre of a narrow level, both counted, at most."""
+"""The most coordinates that a fibre of a narrow level may span, from its first to its last one, both counted."""
 
 
 class Narrow(Segmented):
@@ -80,7 +80,7 @@ class Narrow(Segmented):
         return super().search(level, low, high, coordinate, function, *more)
 
     def within(self, level: Level, coordinate: Value) -> Value:
-        """A position ahead may belong to the next parent; counted from the present one's base, its coordinate may pass the extent."""
+        """Return a safe coordinate: that of a position of the next parent, counted from this parent's base, may be past the extent."""
         return minimum(coordinate, subtract(level.extent, ONE))
 
 

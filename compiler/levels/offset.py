@@ -1,4 +1,4 @@
-"""Levels whose coordinates are counted from what the other indices of an affine subscript add up to (``affine``, ``subsection``)."""
+"""Levels whose coordinates are offsets from the sum of the other terms of an affine subscript (``affine``, ``subsection``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ir.nodes import I64, Select, Value
 from .level import Begins, Keep, Level, Place, Subscript, Unresolved
 
 _FAR = 1 << 40
-"""The first step of a search that is to be a binary one: no fibre is as long."""
+"""The first step of a gallop that is to be a binary search: no fibre is as long."""
 
 
 def modulo(value: Value, extent: Value) -> Value:
@@ -21,12 +21,12 @@ def modulo(value: Value, extent: Value) -> Value:
 
 
 def passed(above: Place, first: Value | None = None) -> Place:
-    """Return the place below a level that leaves a subscript open: where it was, or further on, at ``first``."""
+    """Return the place below a level that leaves a subscript open: the same positions, with ``first`` if that is given."""
     return Place((*above.positions, above.parent), above.end, above.first if first is None else first, begins=above.begins)
 
 
 def begins(above: Place) -> Begins | None:
-    """Return where subsections of the level below a place begin, as far as loops outside know."""
+    """Return where subsections of the level below a place begin, if loops outside have found out."""
     return above.begins if above.begins is not None and above.begins.depth == above.depth else None
 
 
@@ -40,13 +40,13 @@ def stride(above: Place) -> Value | None:
 
 @frozen(kw_only=True)
 class OffsetLevel(Level):
-    """A level whose coordinates are counted from what the other indices of a subscript add up to.
+    """A level whose coordinates are offsets from the sum of the other terms of a subscript.
 
     Attributes:
-        inner: the level as it is stored; its extent is that of the stored mode.
-        subscript: how the coordinates that are stored follow from the indices.
-        left: what is left of it here beside the index of the level; None where the indices above are not known.
-        stride: the first step of a search from where loops outside have got to among the positions; None where they have not looked.
+        inner: the stored level; its extent is that of the stored mode.
+        subscript: how stored coordinates follow from the indices.
+        left: the rest of the subscript without the index of this level; None if the indices above have no values yet.
+        stride: the first step of a search from the position that loops outside have reached; None if they have not searched.
     """
 
     inner: Level
@@ -59,7 +59,7 @@ class OffsetLevel(Level):
 
     @property
     def known(self) -> Unresolved:
-        """What is left of the subscript here; only below a place."""
+        """The rest of the subscript, which is known only below a place."""
         assert self.left is not None, f"the subscript of {self.index} has terms that are not known"
         return self.left
 
@@ -77,7 +77,8 @@ class OffsetLevel(Level):
         return low if found is None else found.below(above, low), high
 
     def sought(self, low: Value, high: Value, stored: Value) -> Value:
-        """Return the first position from ``low`` on with a stored coordinate or a greater one; it is near where loops lead to it."""
+        """Return the first position from ``low`` on whose stored coordinate is at least ``stored``. The search gallops if loops outside
+        have come near."""
         if self.stride is None:
             return self.inner.search(low, high, stored)
         return self.inner.search(low, high, stored, "gallop", self.stride)

@@ -1,7 +1,7 @@
-"""Padded levels: every parent has as many slots in ``crd`` as the longest fibre takes, ``width`` (one element), as in ELLPACK.
+"""Padded levels: every parent has as many slots in ``crd`` as the longest fibre has entries. ``width`` holds that number, as in ELLPACK.
 
-The coordinates of a parent stand sorted in its first slots; the others hold the extent, which is no coordinate, so that all slots stay
-sorted. Where a fibre begins is computed, not loaded.
+The coordinates of a parent are sorted in its first slots. The other slots hold the extent, which is no coordinate, so that all slots are
+sorted. The first position of a fibre is computed, not loaded.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Padded(LevelKind):
         return {"crd": width, "width": width}
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
-        return children * index_dtype(extent).itemsize, children  # the longest fibre is not known yet: what it takes is claimed then
+        return children * index_dtype(extent).itemsize, children  # a lower bound: the longest fibre is not known yet
 
     def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
-        """Store what a compressed level would, with room between."""
+        """Store the coordinates of a compressed level, with free slots between fibres."""
         packed, below = COMPRESSED.pack(frontier, column)
         assert packed.pos is not None
         assert packed.crd is not None

@@ -1,9 +1,9 @@
-"""Patterned levels: compressed ones in which fibres that look alike from where they stand are kept once.
+"""Patterned levels: compressed levels that store equal fibres once, where coordinates are relative to the parent's number.
 
-``distances`` are those of coordinates from the parent's number, ``start`` says where each parent's begin, ``pos`` which positions are its
-own. A stencil on a grid has a few patterns, however far they reach: its coordinates are read from the first cache, and a nonzero of a
-float64 matrix takes 8 bytes of memory and a share of its row's 8. The loop over a row is that of compressed levels: nothing is unpacked.
-Fibres that are all different are kept as they are.
+``distances`` holds coordinates minus the parent's number, ``start`` where the distances of each parent begin, and ``pos`` the positions
+of each parent. A stencil on a grid has few patterns, so that its distances stay in the first cache, and a nonzero of a float64 matrix
+takes 8 bytes of memory plus a share of 8 bytes for its row. The loop over a row is that of compressed levels: nothing is unpacked. If no
+two fibres are alike, each has its own distances.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class Patterned(Segmented):
         return subtract(found, shift)
 
     def readable(self, level: Level, position: Value) -> Value:
-        """Other parents have patterns of their own: up to the last position of this one."""
+        """Return a position up to the last one of this parent: other parents have other patterns."""
         return minimum(position, subtract(self.begin(level, add(_place(level)[0], ONE)), ONE))
 
 
 def _place(level: Level) -> tuple[Value, Value]:
-    """Return the parent of a level, and what to add to its positions to find their distances."""
+    """Return the parent, and what to add to its positions to find their distances."""
     assert level.origin is not None, f"level of {level.index} stands below no parent"
     assert level.shift is not None
     return level.origin, level.shift

@@ -1,4 +1,4 @@
-"""Kinds whose levels have an array ``pos``, which delimits the segment of positions of each parent: what they have in common."""
+"""What kinds have in common whose levels have an array ``pos``, which delimits the segment of positions of each parent."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ INDEX_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 class Segmented(LevelKind):
+    """A kind with an array ``pos`` that delimits the segment of each parent."""
+
     has_segments = True
 
     def types(self, width: Type) -> dict[str, Type]:
@@ -40,17 +42,17 @@ class Segmented(LevelKind):
 
 
 def parent_among(level: Level, position: Value, first: Value, past: Value) -> Value:
-    """Return the last p of [first, past) with pos[p] <= position, of which there is one."""
+    """Return the last p in [first, past) with pos[p] <= position; there must be one."""
     return subtract(Call("upper_bound", (level.reference("pos"), add(first, ONE), add(past, ONE), position), I64), ONE)
 
 
 def parent_past(level: Level, position: Value, first: Value, past: Value) -> Value:
-    """Return the first parent of [first, past) whose segment begins at or behind a position, or ``past``."""
+    """Return the first parent in [first, past) whose segment begins at or behind a position, or ``past``."""
     return Call("lower_bound", (level.reference("pos"), first, past, position), I64)
 
 
 def parent_after(level: Level, position: Value, before: Value, parents: Value) -> Value:
-    """Return the last parent with pos[parent] <= position, by galloping from one at or ``before`` it."""
+    """Return the last parent with pos[parent] <= position, by galloping from ``before``, which is at or before it."""
     first_past = Call("gallop", (level.reference("pos"), add(before, ONE), add(parents, ONE), add(position, ONE), ONE), I64)
     return subtract(first_past, ONE)
 
@@ -84,7 +86,7 @@ def pack_unordered(
 
 
 def check_positions(claimed: Claimed) -> None:
-    """See that segments follow one another and cover the coordinates."""
+    """Check that segments follow one another and cover the coordinates."""
     pos, crd = claimed.parts["pos"], claimed.parts["crd"]
     fits = len(pos) == claimed.parents + 1 and int(pos[0]) == 0 and int(pos[-1]) == len(crd) and not (np.diff(pos) < 0).any()
     claimed.require(fits, f"has {claimed.parents} positions + 1, which begin at 0, do not decrease, and end at the length of crd")
@@ -96,12 +98,12 @@ def within(crd: NDArray[Any], extent: int) -> bool:
 
 
 def check_types(claimed: Claimed, *parts: str) -> None:
-    """See that arrays hold whole numbers of 32 or 64 bits."""
+    """Check that arrays hold integers of 32 or 64 bits."""
     claimed.require(all(claimed.parts[part].dtype in INDEX_DTYPES for part in parts), "has index arrays of int32 or int64")
 
 
 def check_sorted(claimed: Claimed, crd: NDArray[Any]) -> None:
-    """See that the coordinates of each segment increase."""
+    """Check that the coordinates of each segment increase."""
     state = active().check_segments(claimed.parts["pos"], crd, len(crd), claimed.extent)
     claimed.require(state != 2, f"has coordinates below {claimed.extent}")
     claimed.require(state != 1 or claimed.repeats, "has coordinates that increase inside each fibre")

@@ -1,7 +1,7 @@
 """Singleton levels: one coordinate per parent, ``crd[parent position]``.
 
-Below a compressed level and other singletons they hold the further coordinates of each entry; below others they have one slot a
-parent, missing ones being coordinate 0 with the fill value.
+Below a compressed level and other singletons they hold further coordinates of each entry. Below other levels every parent has one slot;
+a parent without an entry has coordinate 0 there, with the fill value.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Sliced levels: as many slots as the longest of ``ROWS`` fibres takes for each of them, side by side (SELL-C, Kreutzer et al., 2014).
+"""Sliced levels: ``ROWS`` neighbouring fibres are padded to the longest of them and stored interleaved (SELL-C, Kreutzer et al., 2014).
 
-Parents come in slices of ``ROWS``. Slice s has the columns ``slices[s] .. slices[s + 1]``, and in each a slot for every parent of it: the
-position of parent p in column c is c * ROWS + p % ROWS. So neighbouring parents are read as one vector. The coordinates of a parent stand
-sorted in the columns before ``ends[p]``; behind them stands the last of them again, or 0, which can be read and means nothing.
+Parents form slices of ``ROWS``. Slice s has the columns ``slices[s] .. slices[s + 1]``, and each column has a slot for every parent of
+the slice: the position of parent p in column c is c * ROWS + p % ROWS. So neighbouring parents are read as one vector. The coordinates
+of a parent are sorted in the columns before ``ends[p]``. The slots behind them repeat its last coordinate, or hold 0; they may be read,
+and mean nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .segments import check_types, within
 from .traversal import Claimed, Column, Frontier, Walk
 
 ROWS = 4
-"""Parents of a slice: a vector of float64 of 32 bytes. With 8 more slots stay empty, and no time is gained."""
+"""Parents in a slice, as many as a vector of 32 bytes has values of float64. With 8, more slots are empty and kernels are no faster."""
 
 
 class Sliced(LevelKind):
@@ -41,10 +42,10 @@ class Sliced(LevelKind):
 
     def bytes(self, parents: int, children: int, extent: int) -> tuple[int, int]:
         ends = parents * index_dtype(children).itemsize
-        return ends + children * index_dtype(extent).itemsize, children  # how long fibres are is not known yet: slots are claimed then
+        return ends + children * index_dtype(extent).itemsize, children  # a lower bound: the lengths of fibres are not known yet
 
     def pack(self, frontier: Frontier, column: Column) -> tuple[LevelArrays, Frontier]:
-        """Store what a compressed level would, with room between."""
+        """Store the coordinates of a compressed level, interleaved and padded."""
         packed, below = COMPRESSED.pack(frontier, column)
         assert packed.pos is not None
         assert packed.crd is not None
@@ -101,7 +102,7 @@ class Sliced(LevelKind):
     def search(self, level: Level, low: Value, high: Value, coordinate: Value, function: str, *more: Value) -> Value:
         assert level.origin is not None, f"level of {level.index} stands below no parent"
         key = add(coordinate, ONE) if function == "upper_bound" else coordinate
-        full = compare("<", low, high)  # where the parent may be absent nothing is between them, and it has no end
+        full = compare("<", low, high)  # a parent that may be absent has an empty range then, and no end
         past = Select(full, self._slot(level.load("ends", level.origin), level.origin), low, I64)
         return Call("lower_bound_apart", (level.reference("crd"), low, minimum(past, high), key, _ROWS), I64)
 
@@ -119,7 +120,7 @@ _ROWS = integer(ROWS)
 
 
 def _slots(pos: NDArray[Any], first: NDArray[np.int64], parents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the slots of the children that ``pos`` delimits, of parents whose slices begin at the columns ``first``."""
+    """Return the slots of the children that ``pos`` delimits; ``first`` has the first column of each parent's slice."""
     shifts = ROWS * (first - pos[:-1]) + parents % ROWS
     return active().expand(pos, shifts, np.dtype(np.int64)) + ROWS * np.arange(int(pos[-1]), dtype=np.int64)
 

@@ -1,5 +1,5 @@
-"""Subsections: the offsets at which a subscript whose last index is still open finds something stored (Liu et al., "Compiler support for
-sparse tensor convolutions", sections 3.1 and 5.2.1)."""
+"""Levels of subsections: the values of one index of a subscript for which some value of the open indices reaches a stored coordinate
+(Liu et al., "Compiler support for sparse tensor convolutions", sections 3.1 and 5.2.1)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .offset import OffsetLevel, modulo, passed
 
 
 class Subsection(LevelKind):
-    """An index of a subscript of which others are not known yet, above sorted coordinates.
+    """An index of a subscript, above sorted coordinates, while other indices of the subscript have no values yet.
 
-    The coordinates are those at which the others find something stored: the offsets of the non-empty subsections (section 3.1). Looking
-    one up passes, for the levels below find nothing where it is empty.
+    Its coordinates are the offsets of the non-empty subsections (section 3.1): there the open indices reach something stored. Locating a
+    coordinate always succeeds; below an empty subsection the next levels find nothing.
 
     Attributes:
-        inner, coefficient, wraps: as of ``Resolving``.
-        across: whether subscripts of levels above are open too, so that a subsection lies below many parents (case (c) of section 5.2.1).
+        inner, coefficient, wraps: as in ``Resolving``.
+        across: whether subscripts of levels above are open too, so that a subsection has many parents (case (c) of section 5.2.1).
     """
 
     passes = True
@@ -57,7 +57,7 @@ class SubsectionLevel(OffsetLevel):
     """A level of the offsets of non-empty subsections.
 
     Attributes:
-        wraps: whether coordinates are taken modulo the extent; then every subsection across the ends counts as one that holds something.
+        wraps: whether coordinates are taken modulo the extent. Then every subsection across the end of the mode counts as non-empty.
         across: see ``Subsection``.
     """
 
@@ -68,7 +68,7 @@ class SubsectionLevel(OffsetLevel):
         return passed(above)
 
     def coordinate(self, position: Value) -> Value:
-        """Return the coordinate at a position of this level, which is what loops count: an offset."""
+        """Return the coordinate at a position. Both are the offset that loops count."""
         return position
 
     def within(self, above: Place, first: Value) -> Place:
@@ -76,20 +76,20 @@ class SubsectionLevel(OffsetLevel):
         return passed(above, None if self.wraps else first)
 
     def entered(self, first: Value, low: Value, high: Value, offset: Value) -> Value:
-        """Return the first of the stored positions [low, high) that is in the subsection at an offset, or behind it.
+        """Return the first of the stored positions [low, high) that is in, or behind, the subsection at an offset.
 
-        Earlier subsections began at ``first``.
+        ``first`` is the result for the subsection before, where the search begins.
         """
         if self.wraps:
             return self.inner.search(low, high, self._least(offset))
         return self.inner.search(first, high, self._least(offset), "gallop", ONE)
 
     def sought_first(self, low: Value, high: Value, offset: Value) -> Value:
-        """Return what ``entered`` does where nothing was entered yet."""
+        """Return the same as ``entered``, for the first subsection that is entered."""
         return self.inner.search(low, high, self._least(offset)) if self.wraps else self.sought(low, high, self._least(offset))
 
     def following(self, first: Value, high: Value, offset: Value, end: Value) -> Value:
-        """Return the first offset from one on whose subsection reaches the stored positions [first, high); ``end`` where none are left."""
+        """Return the first offset, from ``offset`` on, whose subsection contains one of the stored positions [first, high), or ``end``."""
         left, stored = compare("<", first, high), self.inner.coordinate(first)
         if not self.wraps:
             return Select(left, maximum(offset, self.known.first(stored, self.subscript.factor)), end, I64)
@@ -100,11 +100,11 @@ class SubsectionLevel(OffsetLevel):
 
     @property
     def reach(self) -> Value:
-        """How far a subsection reaches behind its first coordinate."""
+        """The distance from the first to the last coordinate of a subsection."""
         return self.known.reach
 
     def below_parent(self, above: Place) -> tuple[SubsectionLevel, Value, Value]:
-        """Return the level as it is seen below one of its many parents, and the positions there."""
+        """Return the level for one of its many parents, and the range of positions below that parent."""
         return replace(self, inner=self.inner.below(above), stride=None), *self.inner.bounds(above)
 
     def _least(self, offset: Value) -> Value:

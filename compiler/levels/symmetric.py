@@ -1,7 +1,7 @@
-"""Symmetric levels: compressed ones of a symmetric matrix that keep, of each row, the coordinates up to the row's own alone.
+"""Symmetric levels: compressed levels of a symmetric matrix that store only the coordinates up to the diagonal in each row.
 
-What is above the diagonal is what is below it: a product that reads half of the values and coordinates adds each to two components
-(``concrete/mirrored.py``). All else reads the whole matrix, which ``storage/symmetry.py`` makes of the half.
+Products read half of the values and coordinates, and use each entry twice (``concrete/mirrored.py``). For other expressions,
+``storage/symmetry.py`` makes the whole matrix of the half.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where packing and unpacking stand between two levels of a tensor."""
+"""The state of packing and unpacking between two levels of a tensor."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..storage.sealed import sealed
 
 @frozen
 class Frontier:
-    """Where the entries stand after some levels have been packed.
+    """The positions of the entries after some levels have been packed.
 
     Args:
-        count: number of positions of the last packed level.
-        position: the position of each entry; None where that is 0 for all, or the entry's own number (``identity``).
+        count: number of positions in the last packed level.
+        position: the position of each entry; None if it is 0 for all, or the entry's own number (``identity``).
         identity: whether each entry has its own position, in order.
-        ordered: whether positions do not decrease from entry to entry (not so below hashed levels).
+        ordered: whether positions do not decrease from entry to entry, which fails below hashed levels.
     """
 
     count: int
@@ -39,14 +39,14 @@ class Frontier:
 
 @frozen
 class Column:
-    """What one level has to store of the entries.
+    """The coordinates of the entries that one level has to store.
 
     Args:
         found: the entries, sorted by levels.
         level: which level, from 0.
         last: the last of the levels that share its positions: itself, or the last of the singletons directly below.
-        extent: of its mode.
-        shared: for levels that have one coordinate per parent, whether they share the positions of a level of entries above.
+        extent: the extent of its mode.
+        shared: for levels with one coordinate per parent, whether they share the positions of a level of entries above.
         format: the whole format, for messages.
     """
 
@@ -64,7 +64,7 @@ class Column:
 
     @property
     def children(self) -> int:
-        """How many different coordinates there are, below all parents together."""
+        """How many different coordinates there are, added up over all parents."""
         return self.found.heads(self.last)
 
     @property
@@ -74,11 +74,11 @@ class Column:
 
     @property
     def refusal(self) -> str:
-        """How the message begins where the level cannot hold the entries."""
+        """The start of the message for a level that cannot hold the entries."""
         return f"format '{self.format}' cannot hold these entries: level {self.level + 1}"
 
     def refuse(self, why: str) -> NoReturn:
-        """Say that the level cannot hold the entries.
+        """Raise the error of a level that cannot hold the entries.
 
         Raises:
             FormatError: always.
@@ -88,12 +88,12 @@ class Column:
 
 @frozen
 class Walk:
-    """Where a walk down the levels of a stored tensor stands.
+    """The state of a walk down the levels of a stored tensor.
 
     Args:
-        columns: the coordinates, by level, of the positions that were reached.
-        positions: the positions reached; None while they are all positions of the level, in order.
-        count: how many were reached.
+        columns: the coordinates, by level, of the positions that the walk has reached.
+        positions: the positions reached; None if they are all positions of the level, in order.
+        count: how many positions the walk has reached.
     """
 
     columns: tuple[NDArray[Any], ...] = ()
@@ -101,24 +101,24 @@ class Walk:
     count: int = 1
 
     def down(self, repeated: Callable[[NDArray[Any]], NDArray[Any]], column: NDArray[Any], positions: NDArray[np.int64] | None) -> Walk:
-        """Return the walk one level further, the columns so far repeated for the children."""
+        """Return the walk one level further, with the columns so far repeated for the children."""
         return Walk((*(sealed(repeated(above)) for above in self.columns), column), positions, len(column))
 
     def alongside(self, column: NDArray[Any]) -> Walk:
-        """Return the walk one level further, where each position has one child, which has its number."""
+        """Return the walk one level further, if each position has one child at the same position."""
         return Walk((*self.columns, column), self.positions, self.count)
 
 
 @frozen
 class Claimed:
-    """One level of arrays that somebody claims to be a tensor's.
+    """Foreign arrays that are said to be one level of a tensor.
 
     Args:
         kind: the name of the level's kind.
         level: which level, from 0.
-        extent: of its mode.
+        extent: the extent of its mode.
         parents: how many positions the level above has.
-        repeats: whether coordinates may stand several times below a parent.
+        repeats: whether a parent may have the same coordinate several times.
         parts: the arrays.
     """
 
@@ -130,10 +130,10 @@ class Claimed:
     parts: dict[str, NDArray[Any]]
 
     def require(self, condition: bool, rule: str) -> None:
-        """See that a rule of the level holds.
+        """Check a rule of the level.
 
         Raises:
-            DataError: naming the level and the rule.
+            DataError: the rule is broken; the message names the level and the rule.
         """
         if not condition:
             raise DataError(f"level {self.level + 1} is broken: a level that is {self.kind} {rule}")
