@@ -1,1 +1,1 @@
-"""The loop IR: a small imperative language with typed scalars, arrays and tagged loops, its printer and its interpreter."""
+"""The loop IR: a small imperative language with typed scalars, arrays and tagged loops; its printer, parser, verifier and interpreter."""

@@ -1,4 +1,4 @@
-"""Loop-IR expressions built with the obvious folded away, so that generated code shows no ``0 + i * 1``."""
+"""Builds expressions of the loop IR and simplifies obvious cases, so that generated code has no ``0 + i * 1``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FALSE, TRUE = Const(False, BOOL), Const(True, BOOL)
 
 
 def is_constant(expr: Value, value: int) -> bool:
-    """Return whether an expression is the constant of some value."""
+    """Return whether an expression is a constant with the given value."""
     return isinstance(expr, Const) and expr.value == value
 
 
 def add(left: Value, right: Value) -> Value:
-    """Return a sum; constants are added here, and 0 is left out."""
+    """Return a sum. Constants are added, and 0 is left out."""
     if isinstance(left, Const) and isinstance(right, Const):
         return integer(int(left.value + right.value))
     if is_constant(left, 0):
@@ -31,7 +31,7 @@ def add(left: Value, right: Value) -> Value:
 
 
 def subtract(left: Value, right: Value) -> Value:
-    """Return a difference; that of constants, and of equal expressions, is found here."""
+    """Return a difference. It is simplified for constants and for equal expressions."""
     if left == right:
         return ZERO
     if isinstance(left, Const) and isinstance(right, Const):
@@ -40,7 +40,7 @@ def subtract(left: Value, right: Value) -> Value:
 
 
 def multiply(left: Value, right: Value) -> Value:
-    """Return a product; constants are multiplied here, and 1 is left out."""
+    """Return a product. Constants are multiplied, and 1 is left out."""
     if isinstance(left, Const) and isinstance(right, Const):
         return integer(int(left.value * right.value))
     if is_constant(left, 0) or is_constant(right, 0):
@@ -58,21 +58,21 @@ def quotient(left: Value, right: Value) -> Value:
 
 
 def remainder(left: Value, right: Value) -> Value:
-    """Return what is left of a division; that of constants, and by 1, is found here."""
+    """Return the remainder of a division. It is simplified for constants and for the divisor 1."""
     if isinstance(left, Const) and isinstance(right, Const) and right.value:
         return integer(int(left.value) % int(right.value))
     return ZERO if is_constant(right, 1) else Binary("%", left, right, I64)
 
 
 def ceiling_quotient(left: Value, right: Value) -> Value:
-    """Return a quotient rounded up, of a number that is not negative."""
+    """Return the quotient, rounded up, of a nonnegative number by a positive one."""
     if is_constant(right, 1):
         return left
     return quotient(add(left, subtract(right, ONE)), right)
 
 
 def minimum(left: Value, right: Value) -> Value:
-    """Return the smaller value; that of constants, and of equal expressions, is found here."""
+    """Return the smaller value. It is simplified for constants and for equal expressions."""
     if left == right:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
@@ -81,7 +81,7 @@ def minimum(left: Value, right: Value) -> Value:
 
 
 def maximum(left: Value, right: Value) -> Value:
-    """Return the larger value; that of constants, and of equal expressions, is found here."""
+    """Return the larger value. It is simplified for constants and for equal expressions."""
     if left == right:
         return left
     if isinstance(left, Const) and isinstance(right, Const):
@@ -90,14 +90,14 @@ def maximum(left: Value, right: Value) -> Value:
 
 
 def compare(op: str, left: Value, right: Value) -> Value:
-    """Return whether an operator such as ``<`` holds between two values."""
+    """Return the condition that a comparison such as ``<`` holds between two values."""
     return Binary(op, left, right, BOOL)
 
 
 def balanced(operands: Sequence[Value], joined: Callable[[Value, Value], Value]) -> Value:
-    """Return one or more operands of an associative operation joined in order, as a tree that is as flat as can be.
+    """Join one or more operands of an associative operation, in order, to a tree of least depth.
 
-    Passes go down one level for each operator, compilers for each bracket: hundreds of operands in a row would be too deep.
+    Passes recurse once for each operator, and C compilers once for each bracket: hundreds of operands in a row would be too deep.
     """
     if len(operands) == 1:
         return operands[0]

@@ -20,20 +20,20 @@ Frame = list[Any]
 Evaluate = Callable[[Frame], Any]
 Slots = Mapping[str, int]
 Held = Memory | KeyMap | Parts
-"""What a name of an array stands for."""
+"""What the interpreter keeps under the name of an array."""
 
 
 @dataclass
 class Counts:
-    """How often a run did what; an operation on a vector counts once a lane.
+    """The operations of a run. An operation on a vector counts once for each lane.
 
     Attributes:
         loads, stores: elements of arrays read and written (an updated element counts as both).
         flops: floating-point additions, subtractions, multiplications, divisions, minima and maxima.
-        iterations: passes through the bodies of all loops; of a loop over vectors one for each vector.
-        comparisons: comparisons written in the code, and those that searches and maps make.
-        probes: the latter alone: coordinates and keys that searches and maps look at.
-        prefetches: cache-line requests, which change nothing.
+        iterations: how often the bodies of loops are run; in a loop over vectors once for each vector.
+        comparisons: comparisons in the program, and those inside searches and maps.
+        probes: the comparisons inside searches and maps alone.
+        prefetches: prefetched places.
     """
 
     loads: int = 0
@@ -53,7 +53,7 @@ _COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": op
 
 
 class Evaluator:
-    """Turns expressions into closures; arrays are looked up by name when they run."""
+    """Turns expressions into closures, which look arrays up by name when they run."""
 
     def __init__(self, arrays: dict[str, Held], counts: Counts) -> None:
         self.arrays = arrays
@@ -65,7 +65,7 @@ class Evaluator:
 
         Args:
             slots: the place of each visible variable in the frame.
-            wide: inside an index, which is computed in 64 bits whatever its parts are.
+            wide: whether it is part of an index, which is computed in 64 bits whatever the types of its parts.
         """
         match expr:
             case Var(name):
@@ -114,7 +114,7 @@ class Evaluator:
         return load
 
     def _load_first(self, array: str, index: Evaluate, first: Evaluate, kind: Type) -> Evaluate:
-        """Return a closure that loads the first lanes of a vector; 0 stands in the others."""
+        """Return a closure that loads the first lanes of a vector; the others are 0."""
         arrays, counts = self.arrays, self.counts
 
         def load(frame: Frame) -> Any:
@@ -146,7 +146,7 @@ class Evaluator:
         return lambda frame: combine(left(frame), right(frame))
 
     def operation(self, op: str, kind: Type, checked: bool = True) -> Callable[[Any, Any], Any]:
-        """Return a function of two values that computes and counts one operator in a type."""
+        """Return a function that applies an operator to two values of a type, and counts it."""
         if op in ("and", "or"):
             return (lambda a, b: bool(a and b)) if op == "and" else (lambda a, b: bool(a or b))
         if not kind.is_float:
@@ -225,7 +225,7 @@ class Evaluator:
 
 
 def scalar(value: Any, kind: Type) -> Any:
-    """Return a value as a variable of a type holds it: Python's own numbers, but numpy's for 32-bit floats."""
+    """Return a value as a variable of a type holds it: a Python number, or a NumPy number for 32-bit floats."""
     if kind.lanes > 1:
         return np.full(kind.lanes, value, numpy_type(kind)) if np.ndim(value) == 0 else np.asarray(value, numpy_type(kind))
     if kind == F32:
@@ -245,10 +245,10 @@ def caster(given: Type, wanted: Type) -> Callable[[Any], Any]:
 
 
 def in_range(value: int, kind: Type) -> int:
-    """Return an integer as its type holds it: values wrap around, as they do in kernels over integers.
+    """Return an integer as its type holds it. Values wrap around, as in compiled kernels.
 
     Raises:
-        InterpreterError: a 64-bit integer overflows; all positions, coordinates and counts are of that type.
+        InterpreterError: a 64-bit integer overflows. Positions, coordinates and counts have that type.
     """
     bits = int(kind.element.name[1:])
     low, high = (0, 2**bits) if kind.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))

@@ -1,8 +1,8 @@
-"""Runs a kernel's loop IR in Python: the oracle for generated code, and the counter of its operations.
+"""Runs the loop IR of a kernel in Python. It is the oracle for generated code, and counts its operations.
 
-Parallel loops run serially in one thread, with what is private to it. Every access is checked; memory that is read
-before it was written, used after it was freed, or neither freed nor published, is an error, and so is memory that two iterations of
-a parallel loop use, if one of them writes it, unless both update it atomically: such a race need not show when threads run.
+Parallel loops run serially, in one thread with its private data. Every access is checked. It is an error to read memory before it is
+written, to use it after it is freed, or to leave it neither freed nor published. It is also an error if two iterations of a parallel
+loop use the same element and one of them writes it, unless both update it atomically, even if no run with threads would show that race.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .rewrite import nodes_of
 
 @frozen
 class Outcome:
-    """What a run left: the arrays that it published, by parameter, and what it did."""
+    """The result of a run: the arrays that it published, by parameter, and the counts of its operations."""
 
     published: dict[str, NDArray[Any]]
     counts: Counts
@@ -60,9 +60,9 @@ def interpret(
     Args:
         arrays: flat arrays in the order of the function's parameters, None for assembled ones; writable ones are changed.
         sizes: in the order of the function's parameters.
-        fresh: writable parameters whose content the kernel must not rely on.
-        races: whether the schedule says to ignore them.
-        counts: takes what the run does; it may raise to end the run.
+        fresh: writable parameters that the kernel must write before it reads them.
+        races: whether races are ignored, as the schedule says.
+        counts: receives the counts while the program runs; it may raise an exception to end the run.
 
     Raises:
         InterpreterError: an access out of range, a read of uninitialised memory, an overflow, a leak, a race.
@@ -85,7 +85,7 @@ def interpret(
 
 
 class _Interpreter(MemorySteps):
-    """Makes what runs a program, statement by statement."""
+    """Turns a program into closures, statement by statement."""
 
     def __init__(self, arrays: dict[str, Held], turn: Turn | None, by_thread: frozenset[str], counts: Counts) -> None:
         super().__init__(arrays, turn, by_thread, counts)
@@ -93,7 +93,7 @@ class _Interpreter(MemorySteps):
         self.threads: int | None = None  # the place in a frame of the number of shares
         self.shared = 0  # how many places of a frame iterations of a parallel loop share
 
-    # Scopes: ``slots`` is the scope that a statement stands in; declarations are added to it
+    # ``slots`` is the scope of a statement; declarations are added to it
 
     def statement(self, statement: Step, slots: dict[str, int]) -> Execute:
         match statement:
@@ -125,7 +125,7 @@ class _Interpreter(MemorySteps):
         return self.memory(statement, slots)
 
     def _block(self, statements: tuple[Step, ...], slots: dict[str, int]) -> Execute:
-        """Run statements in order. What a block inside declares stays visible, unless it hides a name of this block."""
+        """Run statements in order. Declarations of a block inside stay visible, unless they hide a name of this block."""
         steps = []
         for inner in statements:
             if isinstance(inner, Steps):
@@ -232,7 +232,7 @@ class _Interpreter(MemorySteps):
         return run
 
     def _belongs(self, value: int, first: int, last: int, frame: Frame) -> None:
-        """Note to which share an iteration belongs; shares are runs of equal length, whose iterations come one after another."""
+        """Note to which share an iteration belongs. Shares are runs of consecutive iterations, of equal length."""
         length = -(-(last - first) // (1 if self.threads is None else frame[self.threads]))
         self.evaluator.share = (value - first) // length
         self.evaluator.share_begin = first + self.evaluator.share * length

@@ -7,24 +7,24 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
   same, never inlined. ``lower_bound_apart`` looks at every so many places only, as its last argument says.
 - ``filled_row`` gives the first of the rows ``low .. high`` of ``pos`` that has elements; ``high`` if none has.
 - A map numbers its keys 0, 1, 2 ... in the order of insertion; the caller keeps values in an array by that ordinal. ``map_insert`` may
-  stand only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
-- A table has a power of two of slots, -1 in free ones. ``table_insert`` gives the slot of a key; ``table_keys`` lists its keys in any order
-  and gives how many there are, ``table_count`` gives that alone. ``..._of_warp`` and ``..._of_block`` are done by all threads of a warp or
-  block together.
-- ``carry`` adds what threads of a GPU kept in slots, ``width`` elements side by side in each, to places of the last array. The first array
-  says which place, a negative number where a slot holds nothing; the last argument is the operator's number in ``passes.carries``.
+  be used only as the whole value of a ``Declare`` or ``SetVar``, since it may find no memory.
+- A table has a power of two of slots; free ones hold -1. ``table_insert`` gives the slot of a key; ``table_keys`` lists its keys in any
+  order and gives their number, ``table_count`` gives only that. All threads of a warp or block together run ``..._of_warp`` and
+  ``..._of_block``.
+- ``carry`` adds what threads of a GPU kept in slots, ``width`` neighbouring elements in each, to places of the last array. The first array
+  holds the place of each slot, a negative number for an empty slot; the last argument is the operator's number in ``passes.carries``.
 - ``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once;
-  ``store_wide`` stores such an array. ``load_from`` gives an element of what lies behind the first elements of an array, as many as the
-  second argument says; ``load_wide_from`` loads several of these.
-- ``drain_stores`` waits until what was written past the caches is in memory.
-- ``enlist`` gives the threads that use parts the numbers 0, 1, 2 ... ``copy_part`` copies elements that were left at a place of parts to an
-  array; ``copy`` copies from an array.
-- A table of pieces has counts of entries for each level. ``note_piece`` writes one down, that of the last level last; ``sum_pieces`` gives
-  how many pieces have no piece before them whose counts are unknown; ``piece_place`` says where the entries of such a piece begin.
+  ``store_wide`` stores such an array. ``load_from`` gives an element of an array, counted from a base that is its second argument;
+  ``load_wide_from`` loads several of these.
+- ``drain_stores`` waits until stores that bypass the caches are in memory.
+- ``enlist`` numbers the threads that use parts 0, 1, 2 ... ``copy_part`` copies elements of an array that was left at a place of parts;
+  ``copy`` copies from an array.
+- A table of pieces has the numbers of entries in each level. ``note_piece`` notes one number, that of the last level last. ``sum_pieces``
+  gives how many pieces come before the first one with unknown numbers; ``piece_place`` says where the entries of such a piece begin.
 - ``gemm`` (C += s A B), ``gemv`` (y += s A x), ``ger`` (A += s x y'), ``axpy`` (y += s x) and ``dot`` (the sum of x y) take for every array
   its first element and the distance between elements along each of its loops, then the extents of all loops, and the factor s.
-- ``seldom`` gives its condition, and tells compilers to put the code for where it holds out of the way of the rest.
-- ``harmless`` gives its condition, and says that where it does not hold everything that it guards can be read all the same.
+- ``seldom`` gives its condition, and tells compilers that it is seldom true.
+- ``harmless`` gives its condition, and says that what it guards may be read even if the condition is false.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from .nodes import BOOL, I64, SHARE_BEGIN, SHARE_NUMBER, Type
 OF_HALVES = frozenset(("sum_halves", "product_halves"))
 
 OF_LANES = frozenset(("keep_lanes", "sum_lanes", "product_lanes", "min_lanes", "max_lanes", "sums_of_lanes")) | OF_HALVES
-"""Functions over the lanes of a vector; the generated code defines them by itself.
+"""Functions over the lanes of a vector, which generated code defines itself.
 
-``keep_lanes`` keeps the first lanes, as many as its last argument says, or, if that is a vector, those where it is positive; 0 stands in
-the others. ``sum_halves`` and ``product_halves`` combine the first half of the lanes with the second. ``sums_of_lanes`` takes
-several vectors, which have at least as many lanes as there are vectors, and gives a vector with the sum of each in a lane: halves are added
-until there are as many lanes as vectors, then neighbours."""
+``keep_lanes`` keeps the first lanes, as many as its last argument says, or, if that is a vector, those where it is positive; the others
+become 0. ``sum_halves`` and ``product_halves`` combine the first half of the lanes with the second. ``sums_of_lanes`` takes several
+vectors, with at least as many lanes as there are vectors, and gives a vector with the sum of each in a lane: it adds halves until there
+are as many lanes as vectors, then neighbours."""
 
 OF_GPU = "st_cuda.h"
 """The header of functions that only passes for GPUs call."""
@@ -60,13 +60,13 @@ class Intrinsic:
         meaning: what the interpreter runs; arrays are ndarrays, maps are ``KeyMap``.
         c_name: the function in csrc/, without the suffix for its type.
         header: the file of csrc/ that defines it.
-        code: C that defines it, where no file does; it stands once in what calls it.
-        on_gpu: whether ``csrc/st_cuda.h`` defines it too, unless all of its kind are for processors (``targets.cuda.OF_PROCESSORS``).
+        code: C that defines it, if no file does; generated code that calls it contains this once.
+        on_gpu: whether ``csrc/st_cuda.h`` defines it too, unless its whole group is for processors (``targets.cuda.OF_PROCESSORS``).
         typed: whether the element type of the first argument is a suffix of the C name.
         updates: whether it changes its first argument.
-        comparisons: how many comparisons the interpreter counts for a call, from its arguments and its result.
+        comparisons: returns how many comparisons the interpreter counts for a call, given its arguments and its result.
         gives: the type of its value; None: that of its first argument.
-        extents: which arguments say how much it does: it multiplies and adds as often as their product says.
+        extents: the arguments whose product is the number of multiplications, and of additions, that it does.
     """
 
     meaning: Callable[..., Any]
@@ -82,7 +82,7 @@ class Intrinsic:
 
 
 def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
-    """Return the type of what a function gives, from the types of its arguments."""
+    """Return the type of a function's value, given the types of its arguments."""
     if function in OF_LANES:
         if function in OF_HALVES:
             return arguments[0].element.vector(arguments[0].lanes // 2)
@@ -157,7 +157,7 @@ INTRINSICS: dict[str, Intrinsic] = {
 
 
 def define(name: str, intrinsic: Intrinsic) -> None:
-    """Make a function known that something brings along, such as a kind of level.
+    """Register a function, for example one that a kind of level brings along.
 
     Raises:
         ValueError: there is one of that name.
@@ -168,5 +168,5 @@ def define(name: str, intrinsic: Intrinsic) -> None:
 
 
 def forget(name: str) -> None:
-    """Make a function unknown again."""
+    """Remove a function from the registry."""
     del INTRINSICS[name]

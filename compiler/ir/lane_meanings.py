@@ -1,4 +1,4 @@
-"""What the functions over the lanes of vectors (``intrinsics.OF_LANES``) mean, on NumPy's arrays, and how many operations each does."""
+"""The functions over lanes of vectors (``intrinsics.OF_LANES``) on NumPy arrays, and how many operations each does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMBINES = {"sum": np.add, "product": np.multiply, "min": np.minimum, "max": np
 
 
 def of_lanes(function: str, given: Sequence[Any]) -> tuple[Any, int]:
-    """Return what a function gives, and how many floating-point operations that takes."""
+    """Return the value of a function, and how many floating-point operations it takes."""
     if function == "keep_lanes":
         return _kept(given[0], given[1]), 0
     if function == "sums_of_lanes":
@@ -26,13 +26,13 @@ def of_lanes(function: str, given: Sequence[Any]) -> tuple[Any, int]:
 
 
 def _kept(lanes: NDArray[Any], kept: Any) -> NDArray[Any]:
-    """Return a vector in which 0 stands in all lanes but the first, or but those where another vector is positive."""
+    """Return a vector with 0 in all lanes except the first ones, or except those where another vector is positive."""
     present = np.arange(len(lanes)) < kept if np.ndim(kept) == 0 else kept > 0
     return np.where(present, lanes, lanes.dtype.type(0))
 
 
 def _sums(rows: NDArray[Any]) -> NDArray[Any]:
-    """Return the sum of each row, halves added and then neighbours, as generated code does."""
+    """Return the sum of each row: halves are added, then neighbours, as in generated code."""
     count = len(rows)
     while rows.shape[1] > count:
         half = rows.shape[1] // 2

@@ -1,6 +1,6 @@
-"""What the functions that the loop IR calls mean: in Python, for the interpreter, with what it keeps in the place of maps and parts.
+"""The functions that the loop IR calls, in Python for the interpreter, and what it keeps for maps and parts.
 
-``intrinsics`` says what their arguments are.
+``intrinsics`` describes their arguments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class KeyMap:
 
 
 class Parts:
-    """Arrays that threads leave behind, by place, as the interpreter keeps them."""
+    """Arrays that threads have left, by place, as the interpreter keeps them."""
 
     def __init__(self) -> None:
         self.arrays: dict[int, Any] = {}
@@ -61,17 +61,17 @@ def copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int
 
 
 def begin_pieces(table: NDArray[Any], levels: int, pieces: int) -> None:
-    """Note that none of the pieces has told how many entries it has."""
+    """Mark the numbers of entries of all pieces as unknown."""
     table[: 2 + levels], table[2 + levels : 2 + levels * (pieces + 1)] = 0, -1
 
 
 def note_piece(table: NDArray[Any], levels: int, piece: int, level: int, count: int) -> None:
-    """Note how many entries of a level a piece has."""
+    """Note how many entries a piece has in a level."""
     table[2 + levels * (piece + 1) + level] = count
 
 
 def sum_pieces(table: NDArray[Any], levels: int, pieces: int) -> int:
-    """Add up the counts of pieces as far as all before are known; return how many are added up."""
+    """Add up the numbers of pieces up to the first unknown one; return how many pieces are added up."""
     rows = table[2 : 2 + levels * (pieces + 1)].reshape(-1, levels)
     while table[0] < pieces and rows[table[0] + 1, -1] >= 0:
         rows[table[0] + 1] += rows[table[0]]
@@ -80,7 +80,7 @@ def sum_pieces(table: NDArray[Any], levels: int, pieces: int) -> int:
 
 
 def piece_place(table: NDArray[Any], levels: int, piece: int, level: int) -> int:
-    """Return where the entries of a piece begin in a level."""
+    """Return where the entries of a piece begin in a level; all pieces before it must be known."""
     if piece > table[0]:
         raise IndexError(f"the place of piece {piece} is not known yet")
     return int(table[2 + levels * piece + level])
@@ -95,7 +95,7 @@ def _check_range(array: NDArray[Any], low: int, high: int) -> None:
 
 
 def _strided(array: NDArray[Any], first: int, strides: Sequence[int], extents: Sequence[int]) -> NDArray[Any]:
-    """Return a view of an array, all of which is checked to be there."""
+    """Return a strided view of an array, after checking that it lies inside."""
     reach = [stride * (extent - 1) for stride, extent in zip(strides, extents, strict=True)]
     _check_range(array, first + sum(min(part, 0) for part in reach), first + sum(max(part, 0) for part in reach) + 1)
     return np.lib.stride_tricks.as_strided(array[first:], extents, [stride * array.itemsize for stride in strides])
@@ -135,25 +135,25 @@ def dot(x: Any, at_x: int, x_n: int, y: Any, at_y: int, y_n: int, n: int) -> Any
 
 
 def lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
-    """Return the first place of ``low`` to ``high`` whose coordinate is not below a key; ``high`` where there is none."""
+    """Return the first place in [low, high) whose coordinate is at least ``key``; ``high`` if there is none."""
     _check_range(crd, low, high)
     return low + int(np.searchsorted(crd[low:high], key, "left")) if low < high else low
 
 
 def lower_bound_apart(crd: NDArray[Any], low: int, high: int, key: int, stride: int) -> int:
-    """Return what ``lower_bound`` does among the places from ``low`` in steps of ``stride``."""
+    """Return the same as ``lower_bound``, but only among the places from ``low`` in steps of ``stride``."""
     _check_range(crd, low, high - stride + 1)
     return low + stride * int(np.searchsorted(crd[low:high:stride], key, "left")) if low < high else low
 
 
 def upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
-    """Return the first place of ``low`` to ``high`` whose coordinate is above a key; ``high`` where there is none."""
+    """Return the first place in [low, high) whose coordinate is above ``key``; ``high`` if there is none."""
     _check_range(crd, low, high)
     return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
 
 
 def filled_row(pos: NDArray[Any], low: int, high: int) -> int:
-    """Return the first row of ``low`` to ``high`` that has entries; ``high`` where there is none."""
+    """Return the first row in [low, high) that has entries; ``high`` if there is none."""
     if low >= high:
         return low
     _check_range(pos, low, high + 1)
@@ -161,7 +161,7 @@ def filled_row(pos: NDArray[Any], low: int, high: int) -> int:
 
 
 def path_fibre(pos: NDArray[Any], low: int, high: int, item: int) -> int:
-    """Return the first fibre in ``low .. high`` whose end is not before an item of the merge path; ``high`` if there is none."""
+    """Return the first fibre in [low, high) whose end is not before an item of the merge path; ``high`` if there is none."""
     if low >= high:
         return low
     _check_range(pos, low, high + 1)
@@ -188,28 +188,28 @@ def scan(array: NDArray[Any], count: int) -> None:
 
 
 def load_wide(row: NDArray[Any], array: NDArray[Any], first: int, count: int) -> None:
-    """Copy consecutive elements of an array to the begin of a row."""
+    """Copy consecutive elements of an array to the first places of a row."""
     copy(row, 0, array, first, count)
 
 
 def load_wide_from(row: NDArray[Any], array: NDArray[Any], base: int, first: int, count: int) -> None:
-    """Copy consecutive elements of what lies behind the first ``base`` elements of an array to the begin of a row."""
+    """Copy consecutive elements of an array, counted from ``base``, to the first places of a row."""
     copy(row, 0, array, base + first, count)
 
 
 def store_wide(array: NDArray[Any], first: int, row: NDArray[Any], count: int) -> None:
-    """Copy the begin of a row to consecutive elements of an array."""
+    """Copy the first elements of a row to consecutive places of an array."""
     copy(array, first, row, 0, count)
 
 
 def load_from(array: NDArray[Any], base: int, place: int) -> Any:
-    """Return an element of what lies behind the first ``base`` elements of an array."""
+    """Return an element of an array, counted from ``base``."""
     _check_range(array, base + place, base + place + 1)
     return array[base + place]
 
 
 def carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: int, width: int, operator: int) -> None:
-    """Add what threads kept for places of the result, slot after slot."""
+    """Add the values that threads kept to their places of the result, slot after slot."""
     update = (np.add, np.multiply, np.minimum, np.maximum, np.logical_and, np.logical_or)[operator]
     for place, value in zip(to[: slots * width], kept[: slots * width], strict=True):
         if place >= 0:
@@ -238,7 +238,7 @@ def table_count(table: NDArray[Any], size: int) -> int:
 
 
 def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
-    """The set of csrc/st_bits.h. Its upper levels only make draining faster, so they are not kept here."""
+    """Insert a key into the set of csrc/st_bits.h. Its upper levels only make draining faster, so they are not kept here."""
     _check_range(bits, 0, -(-n // 64))
     if not 0 <= key < n:
         raise IndexError(f"key {key} of a set of {n}")
@@ -258,7 +258,7 @@ def bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
 
 
 def few_drain(keys: NDArray[Any], bits: NDArray[Any], n: int, count: int) -> int:
-    """The keys are those listed, which the interpreter holds against the set."""
+    """Check that the listed keys are those of the set, sort them and clear the set."""
     listed = sorted(int(key) for key in keys[:count])
     if bits_drain(keys, bits, n) != count or listed != keys[:count].tolist():
         raise IndexError("the keys that are listed are not those of the set")
@@ -266,7 +266,7 @@ def few_drain(keys: NDArray[Any], bits: NDArray[Any], n: int, count: int) -> int
 
 
 def gallop(crd: NDArray[Any], low: int, high: int, key: int, _stride: int) -> int:
-    """Return what ``lower_bound`` does; compiled code gets there in strides that double."""
+    """Return the same as ``lower_bound``. Compiled code searches with strides that double."""
     return lower_bound(crd, low, high, key)
 
 
@@ -290,7 +290,7 @@ def bisections_apart(arguments: Sequence[Any], _found: int) -> int:
 
 
 def leaps(arguments: Sequence[Any], found: int) -> int:
-    """Return how many coordinates galloping looks at: the first, one a step, and a binary search in the last step."""
+    """Return how many coordinates galloping looks at: the first, one for each step, and a binary search in the last step."""
     _, begin, high, _, step = arguments
     if begin >= high or found == begin:
         return int(begin < high)
@@ -304,7 +304,7 @@ def leaps(arguments: Sequence[Any], found: int) -> int:
 
 
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of numbers that gives inf and NaN without a warning, and Python's own numbers but for float32."""
+    """Return a function of numbers that gives inf and NaN without a warning, and returns Python numbers except for float32."""
 
     def meaning(*arguments: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -315,5 +315,5 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def one(_arguments: Sequence[Any], _result: Any) -> int:
-    """Return the comparisons of what looks at one place."""
+    """Return the number of comparisons of a function that looks at one place."""
     return 1

@@ -1,4 +1,4 @@
-"""Arrays as the interpreter keeps them: every access is checked, and reading what was never written is an error."""
+"""Arrays of the interpreter: every access is checked, and reading an element that was never written is an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMES = {"bool": "bool", "f32": "float32", "f64": "float64"}
 
 
 class InterpreterError(Exception):
-    """The interpreted kernel did what a compiled one must never do."""
+    """The interpreted program did something that a compiled one must never do."""
 
 
 def numpy_type(kind: Type) -> np.dtype[Any]:
@@ -27,10 +27,10 @@ class Memory:
     """One array.
 
     Attributes:
-        name: for messages.
+        name: the name in messages.
         data: the elements.
-        written: which elements hold something; None if all do.
-        turn: the iteration of a parallel loop that uses it; None where it is private to a thread.
+        written: which elements have been written; None if all have.
+        turn: tells which iteration of a parallel loop uses the array; None if it is private to a thread.
         freed: whether it may not be used any more.
     """
 
@@ -43,10 +43,10 @@ class Memory:
         self._users: Users | None = None
 
     def _note(self, places: Any, writing: bool, atomic: bool = False) -> None:
-        """Refuse elements that two iterations of a parallel loop use, one of them writing.
+        """Note a use of elements, and refuse it if another iteration of the parallel loop uses them and one of both writes.
 
         Raises:
-            InterpreterError: naming the array.
+            InterpreterError: there is such a race; the message names the array.
         """
         if self.turn is None or not self.turn.number:
             return
@@ -57,10 +57,10 @@ class Memory:
             raise InterpreterError(f"two iterations of a parallel loop use an element of array {self.name}, and one writes it")
 
     def check(self, first: int, count: int, reading: bool) -> None:
-        """Refuse places outside of the array, reads of what was never written, and uses after ``Free``.
+        """Refuse places outside of the array, reads of elements that were never written, and uses after ``Free``.
 
         Raises:
-            InterpreterError: naming the array and the place.
+            InterpreterError: the access is refused; the message names the array and the place.
         """
         if self.freed:
             raise InterpreterError(f"array {self.name} is used after it was freed")
@@ -87,7 +87,7 @@ class Memory:
         return self.data[places]
 
     def held(self, first: int, lanes: int) -> Any:
-        """Return what an update starts from: the read belongs to its write."""
+        """Return the elements that an update reads. Only the write of the update is noted as a use."""
         self.check(first, lanes, True)
         return self.data[first : first + lanes].copy() if lanes > 1 else self.data[first]
 
@@ -112,5 +112,5 @@ class Memory:
         self.written = np.concatenate((held, np.zeros(capacity - old, bool)))
 
     def touch_all(self) -> None:
-        """Take the array for written, after an intrinsic has run over it."""
+        """Mark the whole array as written, after an intrinsic has run over it."""
         self.written = None

@@ -1,4 +1,4 @@
-"""The steps of the interpreter that make arrays, move, fill and give them away, and the arrays that a program holds meanwhile."""
+"""The steps of the interpreter that allocate, move, fill, free and publish arrays, and the arrays that a program holds."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Execute = Callable[[Frame], None]
 
 
 class MemorySteps:
-    """Arrays by name; which of them are heap arrays that are still held; and what was published.
+    """The arrays by name, those of the heap that are not released yet, and those that were published.
 
     Args:
-        turn: tells which iteration of a parallel loop touches memory; None: races are ignored.
-        by_thread: arrays of which every share has its own part.
+        turn: tells which iteration of a parallel loop uses memory; None: races are ignored.
+        by_thread: arrays of which every share of the work has a part of its own.
     """
 
     def __init__(self, arrays: dict[str, Held], turn: Turn | None, by_thread: frozenset[str], counts: Counts) -> None:
@@ -37,7 +37,7 @@ class MemorySteps:
             raise InterpreterError(f"array {next(iter(self.heap))} is neither freed nor published")
 
     def memory(self, statement: Step, slots: dict[str, int]) -> Execute:
-        """Return what does a statement that makes, moves, fills or gives away an array."""
+        """Return a closure for a statement that allocates, moves, fills, frees or publishes an array."""
         match statement:
             case Allocate():
                 return self._allocate(statement, slots)

@@ -1,4 +1,4 @@
-"""Names of generated code: deterministic, from the expression, unique where they are visible."""
+"""Chooses names for generated code. They are deterministic, resemble those of the expression, and are unique where they are visible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Names:
-    """Hands out names. Local ones are free again when the block that they were made in ends."""
+    """Hands out names. Local names may be used again after the end of their block."""
 
     def __init__(self) -> None:
         self._permanent: set[str] = set()
@@ -22,7 +22,7 @@ class Names:
         return name
 
     def local(self, wish: str) -> str:
-        """Return a name for a variable of the current block, different from all visible ones."""
+        """Return a name for a variable of the current block that differs from all visible names."""
         name = self._free(wish, self._permanent.union(*self._blocks))
         self._blocks[-1].add(name)
         self._ever.add(name)

@@ -1,6 +1,6 @@
 """Reads the text of the loop IR (``ir.printer``) back: ``parse_function(show_function(f))`` prints as ``f`` does.
 
-Blocks are told apart by indentation. Names get their types from where they are declared; an operator has the type of its operands.
+Indentation marks blocks. A name gets its type from its declaration; an operator has the type of its operands.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def parse_function(text: str) -> Function:
     """Read a kernel.
 
     Raises:
-        UnreadableProgram: naming the line and what is wrong.
+        UnreadableProgram: the text is not a program; the message names the line and what is wrong.
     """
     numbered = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     lines = [Line(number, len(line) - len(line.lstrip()), line.strip()) for number, line in numbered]
@@ -85,7 +85,7 @@ class _Reader(TagReader):
         self.lines = lines[::-1]
 
     def body(self, above: int) -> Steps:
-        """Read the lines that stand deeper than some depth; what they declare is in sight there only."""
+        """Read the lines that are indented deeper than ``above``. Their declarations are visible only there."""
         outer = dict(self.scalars)
         made: list[Step] = []
         while self.lines and self.lines[-1].depth > above:
@@ -103,7 +103,7 @@ class _Reader(TagReader):
         return made
 
     def _compound(self, depth: int) -> Step | None:
-        """Read a statement that has others inside."""
+        """Read a statement that contains other statements."""
         if self._take("if"):
             condition = self._value()
             self._expect(":")
@@ -194,7 +194,7 @@ class _Reader(TagReader):
         return For(variable, low, high, body, tag, private, finish or (), step)
 
     def _part(self, title: str, depth: int) -> tuple[Step, ...]:
-        """Read what stands under a title; what it declares stays in sight for the loop."""
+        """Read the statements under a title. Their declarations stay visible in the loop."""
         if not (self.lines and self.lines[-1].depth > depth and self.lines[-1].text == title):
             return ()
         below, made = self.lines.pop().depth, list[Step]()
@@ -203,7 +203,7 @@ class _Reader(TagReader):
         return tuple(made)
 
     def _finish_lines(self, depth: int) -> list[Line]:
-        """Take away the lines of what threads do at the end: they stand before the body and see what it leaves in sight."""
+        """Remove and return the lines of ``finish``. They come before the body in the text, but see what the body leaves visible."""
         if not (self.lines and self.lines[-1].depth > depth and self.lines[-1].text == "finish:"):
             return []
         below, taken = self.lines[-1].depth, [self.lines.pop()]

@@ -1,7 +1,7 @@
 """Loop IR as text, for people, tests and error reports; ``ir.parser`` reads it.
 
-Types stand where names are declared; all others follow, but for constants that are neither i64 nor f64, which bear theirs. Names that
-are words of the text stand in backticks. Where loops come from (``origin``) is left out.
+Types are printed where names are declared, and with constants that are neither i64 nor f64; all other types follow from these. Names
+that are also words of the language are printed in backticks. The ``origin`` of loops is left out.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ WORDS = frozenset((
     "parallel", "parts", "prefetch", "private", "publish", "reads", "registers", "scratch", "simd", "size", "step", "stream", "take",
     "to", "unroll", "vector", "warp", "while", "writes", "zeros", "True", "False",
 ))  # fmt: skip
-"""What the text says itself."""
+"""Words of the language, so that names like them are printed in backticks."""
 
 
 def show_function(function: Function) -> str:
@@ -95,7 +95,7 @@ def _source(source: tuple[str, str] | tuple[str, str, int]) -> str:
 
 
 def _lines(statement: Step, indent: str, declared: set[str]) -> Iterator[str]:
-    """Yield lines; a block in a block is told apart only where it hides a name that is ``declared`` around it."""
+    """Yield lines. A block in a block is marked as such only if it hides a name that is ``declared`` around it."""
     below = indent + "  "
     match statement:
         case Steps(statements):
@@ -233,7 +233,7 @@ def _expression(expr: Value, above: int) -> str:
 
 
 def _constant(constant: Const) -> str:
-    """Return a constant with its type, unless that is i64, f64 or bool."""
+    """Return the text of a constant, with its type unless that is i64, f64 or bool."""
     if not constant.type.is_float:
         usual = constant.type in (I64, BOOL)
         return f"{constant.value}{'' if usual else constant.type.name}"

@@ -1,4 +1,4 @@
-"""Races between iterations of parallel loops, found by the interpreter whatever the threads would do.
+"""Finds races between iterations of parallel loops in the interpreter, which runs without threads.
 
 Two iterations race on an element that both use and one writes, unless both update it atomically.
 """
@@ -18,14 +18,14 @@ _RUN = 1 << 40  # more than the iterations of any loop that is interpreted
 
 
 class Turn:
-    """Whose turn it is: a number for every iteration of every run of a parallel loop, growing; 0 outside of all."""
+    """The number of the current iteration: it grows over all runs of parallel loops, and is 0 outside of them."""
 
     def __init__(self) -> None:
         self.number = 0
         self._runs = 0
 
     def begin(self) -> None:
-        """A parallel loop begins; what is allocated from now on is private to a thread."""
+        """Begin a parallel loop. Arrays that are allocated from now on are private to a thread."""
         self._runs += 1
         self.number = self._runs * _RUN
 
@@ -36,24 +36,24 @@ class Turn:
         self.number = 0
 
     def others(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which numbers are those of other iterations of the loop that runs."""
+        """Return which of the numbers belong to other iterations of the current loop."""
         return (numbers >= self.number - self.number % _RUN) & (numbers != self.number)
 
 
 class Users:
-    """Which iterations of a parallel loop used each element of an array last; those of earlier runs do not count."""
+    """For each element of an array, the iterations that last used it. Iterations of earlier loops do not count."""
 
     def __init__(self, count: int) -> None:
         self.readers, self.writers = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.atomic = np.zeros(count, bool)
 
     def read(self, places: Any, turn: Turn) -> bool:
-        """Note a read. Returns whether another iteration wrote the element."""
+        """Note a read. Return whether another iteration wrote the element."""
         self.readers[places] = np.where(turn.others(self.readers[places]), turn.number - turn.number % _RUN, turn.number)
         return bool(turn.others(self.writers[places]).any())
 
     def write(self, places: Any, turn: Turn, atomic: bool) -> bool:
-        """Note a write. Returns whether another iteration used the element, other than by an atomic update like this one."""
+        """Note a write. Return whether another iteration used the element, unless both uses are atomic updates."""
         met = turn.others(self.writers[places])
         before = self.writers[places] == turn.number
         harmless = self.atomic[places] & atomic
@@ -63,7 +63,7 @@ class Users:
 
 
 def kept_by_shares(body: Step) -> frozenset[str]:
-    """Return the arrays of which every share uses a part of its own: what is stored depends on the number of the share."""
+    """Return the arrays of which every share uses a part of its own: the place of a store depends on the number of the share."""
     nodes = list(walk(body))
     numbers = {node.variable.name for node in nodes if isinstance(node, Declare) and node.value == _SHARE_NUMBER}
     return frozenset(node.array for node in nodes if isinstance(node, Store) and mentions(node.index, numbers))

@@ -1,4 +1,4 @@
-"""Walking over and rewriting loop IR, for passes."""
+"""Functions that walk over and rewrite loop IR, for passes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def nodes_of(node: Node, *kinds: type[K]) -> list[K]:
-    """Return the nodes of some classes, a node itself and everything below it, parents first, in written order.
+    """Return the nodes of the given classes among a node and everything below it, parents first, in written order.
 
-    A node knows which classes stand below it, so that asking for what is not there costs nothing.
+    A node knows which classes occur below it, so that asking for others costs nothing.
     """
     if node.kinds.isdisjoint(kinds):
         return []
@@ -43,7 +43,7 @@ def _are_steps(kinds: tuple[type[Node], ...]) -> bool:
 def transform(node: N, change: Callable[[Node], Node]) -> N:
     """Return a node with ``change`` applied to it and everything below it, children first.
 
-    Variables that statements declare, assign or count with are not visited on their own.
+    The variables that statements declare, assign or use as loop counters are not visited by themselves.
     """
     children = node.children
     if children:
@@ -55,7 +55,7 @@ def transform(node: N, change: Callable[[Node], Node]) -> N:
 
 
 def transform_steps(statement: Step, change: Callable[[Step], Step]) -> Step:
-    """As ``transform``, for a change of statements: expressions are not looked at."""
+    """As ``transform``, for a change of statements only; expressions are not visited."""
     children = statement.children
     changed = [transform_steps(child, change) if isinstance(child, Step) else child for child in children]
     if any(map(is_not, changed, children)):
@@ -64,7 +64,7 @@ def transform_steps(statement: Step, change: Callable[[Step], Step]) -> Step:
 
 
 def transform_loops(statement: Step, change: Callable[[For], Step]) -> Step:
-    """As ``transform_steps``, for a change of loops: what has none is not looked at."""
+    """As ``transform_steps``, for a change of loops only; statements without loops are not visited."""
     if For not in statement.kinds:
         return statement
     changed = [transform_loops(child, change) if isinstance(child, Step) else child for child in statement.children]
@@ -74,8 +74,8 @@ def transform_loops(statement: Step, change: Callable[[For], Step]) -> Step:
 
 
 def settle(node: N, change: Callable[[Node], Node]) -> N:
-    """As ``transform``, for a change that depends on the node alone. A node that it leaves as it is, with all below, remembers that, and is
-    not looked at again."""
+    """As ``transform``, for a change that depends on the node alone. If it changes nothing in a node and below, the node remembers that
+    and is not visited again."""
     if node.settled is change:
         return node
     children, whole = node.children, node
@@ -92,7 +92,7 @@ def settle(node: N, change: Callable[[Node], Node]) -> N:
 
 
 def remembered(function: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
-    """Keep what a function of a node and of constants gives at the node, which never changes."""
+    """Cache the value of a function of a node and of constants at the node, which never changes."""
 
     @wraps(function)
     def asked(node: N, *given: P.args, **named: P.kwargs) -> T:
@@ -106,7 +106,7 @@ def remembered(function: Callable[Concatenate[N, P], T]) -> Callable[Concatenate
 
 
 def substitute(node: N, values: Mapping[str, Value]) -> N:
-    """Return a node with variables replaced by expressions; declarations of the same name inside hide them."""
+    """Return a node with variables replaced by expressions. A declaration of the same name inside hides the variable."""
     if node.variables.isdisjoint(values):
         return node
     match node:
@@ -151,7 +151,7 @@ def _flat(statement: Step) -> Iterator[Declare]:
 
 
 def mentions(node: Node, names: frozenset[str] | set[str]) -> bool:
-    """Return whether any of some variables occurs in a node."""
+    """Return whether one of the variables occurs in a node."""
     return not node.variables.isdisjoint(names)
 
 
@@ -161,12 +161,12 @@ def is_pure(expr: Value) -> bool:
 
 
 def changes_by_call(node: Node) -> bool:
-    """Return whether a function that is called in a node changes something."""
+    """Return whether a call in a node changes something."""
     return any(call.function in INTRINSICS and INTRINSICS[call.function].updates for call in nodes_of(node, Call))
 
 
 def written_arrays(node: Node) -> set[str]:
-    """Return the arrays to which something stores, itself or by a call that changes its first argument."""
+    """Return the arrays that a node writes, by statements or by calls that change their first argument."""
     found = {inner.array for inner in nodes_of(node, Store, Fill)}
     calls = [call for call in nodes_of(node, Run, Call) if INTRINSICS[call.function].updates]
     return found | {argument.array for call in calls for argument in call.arguments[:1] if isinstance(argument, ArrayRef)}
@@ -178,19 +178,19 @@ def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
 
 
 def as_steps(statement: Step) -> Steps:
-    """Return a statement as a block: itself where it is one."""
+    """Return a statement as a block; a block is returned as it is."""
     return statement if isinstance(statement, Steps) else Steps((statement,))
 
 
 def flat(steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield statements in order, those of blocks in their place."""
+    """Yield statements in order, with blocks replaced by their statements."""
     for step in steps:
         yield from flat(step.statements) if isinstance(step, Steps) else (step,)
 
 
 @remembered
 def may_fail(statement: Step) -> bool:
-    """Return whether a statement may find no memory."""
+    """Return whether a statement may fail because there is no memory."""
     return any(map(_fails, nodes_of(statement, Allocate, Call, Grow)))
 
 
@@ -217,17 +217,17 @@ def own_declarations(block: Steps) -> set[str]:
 
 
 def leaves(statement: Step) -> list[Step]:
-    """Return the statements of a block and of the blocks in it; of any other statement itself."""
+    """Return the statements of a block and of the blocks in it; for any other statement, the statement itself."""
     return [leaf for inner in statement.statements for leaf in leaves(inner)] if isinstance(statement, Steps) else [statement]
 
 
 def is_empty(statement: Step) -> bool:
-    """Return whether a statement does nothing at all."""
+    """Return whether a statement does nothing."""
     return isinstance(statement, Steps) and all(is_empty(inner) for inner in statement.statements)
 
 
 def pairwise(values: list[Value], op: str) -> Value:
-    """Return all values combined, neighbours first, so that few wait for one another."""
+    """Return all values combined in a balanced tree, neighbours first, so that operations wait little for one another."""
     while len(values) > 1:
         pairs = [values[place : place + 2] for place in range(0, len(values), 2)]
         values = [Binary(op, pair[0], pair[1], pair[0].type) if len(pair) == 2 else pair[0] for pair in pairs]

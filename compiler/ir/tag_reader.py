@@ -1,4 +1,4 @@
-"""Reads the tags of loops of the loop IR: who runs their iterations, and how."""
+"""Reads the tags of loops from the text of the loop IR."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class TagReader(ValueReader):
     """Reads values, and tags of loops."""
 
     def _tag(self) -> Parallel | Vector | Simd | Unroll | Dealt | None:
-        """Read what a loop says before ``for``; None where it says nothing."""
+        """Read the tag before ``for``; None if there is none."""
         if self._take("parallel"):
             details = self._details()
             names = [text for kind, text in details if kind == "name"]
@@ -33,7 +33,7 @@ class TagReader(ValueReader):
         return None
 
     def _details(self) -> list[tuple[str, str]]:
-        """Return what stands in brackets behind a tag, commas left out."""
+        """Return the words in brackets after a tag, without commas."""
         found: list[tuple[str, str]] = []
         if self._take("("):
             while not self._take(")"):
@@ -42,7 +42,7 @@ class TagReader(ValueReader):
 
 
 def _by_operator(details: list[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return names behind the operator that they stand behind."""
+    """Group names by the operator before them."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for kind, text in details:
         if kind == "mark":

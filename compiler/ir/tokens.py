@@ -1,4 +1,4 @@
-"""The words of one line of the loop IR's text, read from the left to the right."""
+"""Reads the words of one line of the loop IR's text, from left to right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKENS = re.compile(
 
 
 class UnreadableProgram(SparsetuneError):
-    """A text is no program of the loop IR."""
+    """A text is not a program of the loop IR."""
 
 
 @frozen
@@ -28,7 +28,7 @@ class Line:
 
 
 class TokenReader:
-    """Reads the words of a line; ``tokens`` are those not read yet, the next one last, each with its kind."""
+    """Reads the words of a line. ``tokens`` holds those that are not read yet, each with its kind, in reverse order."""
 
     def __init__(self) -> None:
         self.line = Line(1, 0, "")
@@ -87,5 +87,5 @@ class TokenReader:
 
 
 def bare(name: str) -> str:
-    """Return a name without the marks that tell it from words of the language."""
+    """Return a name without the backticks that distinguish it from words of the language."""
     return name.strip("`")

@@ -1,4 +1,4 @@
-"""Reads values of the loop IR: an operator has the type of its operands, a name that of its declaration."""
+"""Reads values from the text of the loop IR. An operator has the type of its operands, a name the type of its declaration."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _constant(text: str) -> Const:
 
 
 def _combined(op: str, left: Type, right: Type) -> Type:
-    """Return the type of what an operator makes: truth values of comparisons, else as wide a vector as its operands."""
+    """Return the type of an operator's value: bool for comparisons, else the type of the operands, with the lanes of the wider one."""
     if op in ("==", "!=", "<", "<=", ">", ">="):
         return BOOL
     return left if left.lanes >= right.lanes else right

@@ -1,4 +1,4 @@
-"""What every value of the loop IR must keep to: names in sight, the types they are declared with, types of operands and results."""
+"""The rules for values of the loop IR: names are visible and have their declared types, and operands and results have fitting types."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ GROUPS, MEMBERS = ("block", "warp"), ("block", "warp", "thread")
 UPDATES = _ARITHMETIC | _LOGICAL | {""}
 
 class Fault(Exception):
-    """A rule is broken, and where."""
+    """A rule is broken; the message says which and where."""
 
 
 Scope = dict[str, Type]
 
 class ValueRules:
-    """Rules for the values of a program; ``scope`` has the scalars that are in sight, ``local`` the register arrays."""
+    """Checks the values of a program. ``scope`` has the visible scalars, ``local`` the visible register arrays."""
 
     def __init__(self, function: Function) -> None:
         self.arrays = {parameter.name: parameter.type for parameter in function.arrays if not parameter.assembled}
@@ -62,7 +62,7 @@ class ValueRules:
             self.fail(f"{show_expression(value)} is no whole number")
 
     def assigned(self, variable: Var, value: Value, op: str, scope: Scope, local: Scope) -> None:
-        """Check what a variable is given, or updated with; insertions into maps may stand here."""
+        """Check the value that a variable is given or updated with. Insertions into maps are allowed here."""
         if isinstance(value, Call) and value.function == "map_insert":
             self.call(value.function, value.arguments, scope, local)
         else:
@@ -70,7 +70,7 @@ class ValueRules:
         self.converts(value.type.vector(variable.type.lanes) if op and value.type.lanes == 1 else value.type, variable.type)
 
     def converts(self, given: Type, wanted: Type) -> None:
-        """A value is converted to the type of what holds it, but vectors and maps are not, and no fraction is lost."""
+        """Check that a value may be kept as another type: lanes and opaque types must agree, and no float may become an integer."""
         cut = given.is_float and not wanted.is_float
         if given.lanes != wanted.lanes or (given.lanes > 1 and given != wanted) or given in OPAQUE or wanted in OPAQUE or cut:
             self.fail(f"a value of type {given.name} is kept as {wanted.name}")

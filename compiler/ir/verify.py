@@ -1,8 +1,8 @@
-"""What every program of the loop IR must keep to, between any two passes: names, types, widths, tags.
+"""The rules that every program of the loop IR keeps between any two passes: names, types, widths, tags.
 
-Scalars are declared before they are used, arrays allocated; every use has the type of the declaration; the lanes of vectors agree;
-conditions are truth values, places whole numbers. Threads assign no variable of outside, and only they update atomically. An
-insertion into a map, which may find no memory, is a whole value, so that its failure can be noticed.
+Scalars are declared and arrays allocated before they are used, and every use has the type of the declaration. The lanes of vectors
+agree. Conditions are truth values, places are integers. Threads assign no variable from outside their loop, and only threads update
+atomically. An insertion into a map, which may find no memory, is a whole value, so that its failure can be noticed.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def verify(function: Function, maker: str) -> None:
     """Check a program.
 
     Args:
-        maker: what made it, for the message: "lowering", "pass 'vectorize'".
+        maker: what made the program, for the message: "lowering", "pass 'vectorize'".
 
     Raises:
-        IllFormed: naming the maker, the rule, and the statement that breaks it.
+        IllFormed: a rule is broken; the message names the maker, the rule, and the statement that breaks it.
     """
     try:
         _Verifier(function).block((function.body,), {size.name: I64 for size in function.sizes}, {})
@@ -64,10 +64,10 @@ def verify(function: Function, maker: str) -> None:
 
 
 class _Verifier(ValueRules):
-    """Walks over a program; ``scope`` has the scalars that are in sight, ``local`` the register arrays."""
+    """Walks over a program. ``scope`` has the visible scalars, ``local`` the visible register arrays."""
 
     def block(self, statements: Iterable[Step], scope: Scope, local: Scope) -> None:
-        """Check statements in order. What a block inside declares stays in sight, unless it hides a name of this block."""
+        """Check statements in order. Declarations of a block inside stay visible, unless they hide a name of this block."""
         for statement in statements:
             if isinstance(statement, Steps):
                 inside, arrays, shared = dict(scope), dict(local), self.shared
@@ -80,7 +80,7 @@ class _Verifier(ValueRules):
                 self.statement(statement, scope, local)
 
     def inner(self, body: Step, scope: Scope, local: Scope) -> None:
-        """Check what has a scope of its own: what it declares, and hides, is its own."""
+        """Check a statement with a scope of its own, so that its declarations end with it."""
         shared = self.shared
         self.block((body,), dict(scope), dict(local))
         self.shared = shared
@@ -144,7 +144,7 @@ class _Verifier(ValueRules):
         outside, arrays, shared = dict(scope), dict(local), self.shared
         if parallel and shared is None:
             self.shared = frozenset(scope)
-        elif dealt and shared is None:  # sums over what is dealt out go to scalars of outside until ``passes.members`` combines them
+        elif dealt and shared is None:  # until ``passes.members`` combines them, sums over dealt iterations go to scalars outside
             self.shared = frozenset()
         self.block(loop.private, outside, arrays)
         self.hidden(outside.keys() - scope.keys())
@@ -154,7 +154,7 @@ class _Verifier(ValueRules):
         self.shared = shared
 
     def hidden(self, names: Iterable[str]) -> None:
-        """Names that threads declare hide those of outside."""
+        """Let the names that threads declare hide those from outside."""
         if self.shared is not None:
             self.shared = self.shared.difference(names)
 

@@ -1,4 +1,4 @@
-"""Nodes of kernels of a GPU; only the passes for it make these."""
+"""Nodes for kernels of a GPU. Only passes for GPUs make them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .types import Type
 from .values import Const, Var
 
 ALIGNED = 16
-"""Arrays that threads share begin at multiples of so many bytes, as the widest loads and stores need."""
+"""Shared arrays begin at multiples of this many bytes, as the widest loads and stores need."""
 
 
 @frozen
 class Combine(Value):
-    """What all members of a group get of the values that each has: their sum, product, minimum ... by ``op``, in one order always.
+    """The sum, product, minimum ... (``op``) of the values of all members of a group. Every member gets it; the order is always the same.
 
-    ``unit`` says what the members are, ``within`` what group they belong to; all threads of a member have the same value. Only
-    ``passes.members`` makes it.
+    ``unit`` says what the members are, ``within`` what the group is. All threads of a member have the same value. Only
+    ``passes.members`` makes this node.
     """
 
     op: str
@@ -30,7 +30,7 @@ class Combine(Value):
 
 @frozen
 class Scratch:
-    """An array of ``length`` elements on the heap for every block, warp or thread of a kernel."""
+    """An array in global memory with ``length`` elements for every block, warp or thread of a kernel."""
 
     array: str
     type: Type
@@ -41,14 +41,14 @@ class Scratch:
 
 @frozen
 class Kernel(Step):
-    """Runs on the GPU; what stands around it is host code, which waits for it and goes on with the scalars that it ``gives``.
+    """A kernel of the GPU. The statements around it are host code, which waits for it and goes on with the scalars that it ``gives``.
 
     Attributes:
-        blocks: how many there are at most; iterations are dealt out to as many as run.
-        threads: of a block; a multiple of 32, or 1 where nothing is dealt out.
-        lanes: of a warp.
-        shared: bytes for the arrays of its blocks and warps that it is launched with; 0: these are its own, as every GPU has as many.
-        registers: of a thread at most; 0: as many as the compiler gives it.
+        blocks: the most blocks that run; iterations are dealt out to those that do.
+        threads: threads of a block: a multiple of 32, or 1 if nothing is dealt out to them.
+        lanes: lanes of a warp.
+        shared: bytes of dynamic shared memory for the arrays of blocks and warps; 0: the arrays are static, and fit on every GPU.
+        registers: the most registers of a thread; 0: the compiler decides.
     """
 
     body: Step
@@ -61,7 +61,7 @@ class Kernel(Step):
     registers: int = 0
 
     def shared_bytes_of(self, made: Allocate) -> int:
-        """Return the bytes of shared memory that an array takes of a block, up to where the next one may begin."""
+        """Return the bytes of a block's shared memory that an array takes, rounded up to where the next one may begin."""
         if made.storage not in ("block", "warp") or not isinstance(made.length, Const):
             return 0
         times = self.threads // self.lanes if made.storage == "warp" else 1
@@ -70,7 +70,7 @@ class Kernel(Step):
 
 @frozen
 class Once(Step):
-    """Done by one thread of a block or warp for all of them."""
+    """Statements that one thread of a block or warp runs for all of them."""
 
     unit: Group
     body: Step
@@ -78,6 +78,6 @@ class Once(Step):
 
 @frozen
 class Barrier(Step):
-    """All threads of a block or warp wait for one another, and see what the others wrote before."""
+    """All threads of a block or warp wait for one another, and then see what the others wrote."""
 
     unit: Group

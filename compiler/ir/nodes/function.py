@@ -7,15 +7,15 @@ from .steps import Steps
 from .types import Type
 
 PAST_CACHES = "past_caches"
-"""In the ``source`` of a size: (tensor, "past_caches", 0) is 1 where rows of the result are to be written past the caches."""
+"""In the ``source`` of a size: (tensor, "past_caches", 0) is 1 if stores to rows of the result are to bypass the caches."""
 
 
 @frozen
 class ArrayParameter:
-    """An array that the caller hands in (or, ``assembled``, receives).
+    """An array that the caller gives, or receives if it is ``assembled``.
 
-    ``source`` says which: (tensor, "values"), or (tensor, part, level) with a name that the kind of the level has for its arrays, such as
-    "pos" or "crd". A tensor that is read in several formats has a name for each (``key`` of ``lowering.kernel_spec.OperandSpec``).
+    ``source`` says which: (tensor, "values"), or (tensor, part, level), where ``part`` is the name of an array of the level's kind, such
+    as "pos" or "crd". A tensor that is read in several formats has a name for each (``key`` of ``lowering.kernel_spec.OperandSpec``).
     """
 
     name: str
@@ -27,9 +27,9 @@ class ArrayParameter:
 
 @frozen
 class SizeParameter:
-    """An i64 scalar: ("index", i) is the extent of an index; (tensor, "length", level) the positions of a level;
-    ("threads", "count") into how many shares work is cut; (tensor, "past_caches", 0) whether a result is to be written past the
-    caches.
+    """An i64 scalar. Its ``source`` is ("index", i) for the extent of an index, (tensor, "length", level) for the number of positions of
+    a level, ("threads", "count") for the number of shares into which work is cut, or (tensor, "past_caches", 0) for whether stores to a
+    result are to bypass the caches.
     """
 
     name: str

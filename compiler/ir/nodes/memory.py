@@ -1,4 +1,4 @@
-"""Statements of the loop IR that make, fill, hand on and release arrays."""
+"""Statements of the loop IR that allocate, fill, hand on and release arrays."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Storage = OneOf["heap", "registers", "block", "warp"]
 class Allocate(Step):
     """An array of ``length`` elements.
 
-    heap: 64-byte aligned memory, released by ``Free``; when there is none the kernel releases what it holds and returns
-    status 1. registers: ``length`` is a constant; a small local array whose elements live in (vector) registers where
-    all its uses allow. block, warp: likewise of constant length, one array for all threads of the block or warp of a GPU.
+    ``storage`` is one of: heap: 64-byte aligned memory, released by ``Free``; if there is none, the kernel releases what it holds and
+    returns status 1. registers: a small local array of constant length, whose elements live in (vector) registers if all its uses
+    allow that. block, warp: one array of constant length for all threads of a block or warp of a GPU.
     """
 
     array: str
@@ -37,7 +37,7 @@ class Free(Step):
 
 @frozen
 class Grow(Step):
-    """Make room for at least ``needed`` elements in a heap array, geometrically; ``capacity`` is its i64 variable."""
+    """Make room for at least ``needed`` elements in a heap array, growing geometrically; the i64 variable ``capacity`` has its size."""
 
     array: str
     type: Type
@@ -47,7 +47,7 @@ class Grow(Step):
 
 @frozen
 class Leave(Step):
-    """Leave a heap array at a free place of ``parts``, with which it is released; the name holds nothing from then on."""
+    """Leave a heap array at a free place of ``parts``, which releases it later. The name holds no array from then on."""
 
     array: str
     parts: ArrayRef
@@ -56,7 +56,7 @@ class Leave(Step):
 
 @frozen
 class Take(Step):
-    """Take the array, of elements of ``type``, that was left at a place of ``parts``: it is a heap array of this name from then on."""
+    """Take the array with elements of ``type`` that was left at a place of ``parts``. It is a heap array of this name from then on."""
 
     array: str
     type: Type

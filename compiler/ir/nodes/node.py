@@ -1,4 +1,4 @@
-"""What all nodes of the loop IR have in common: children, what stands below, the variables named there, rebuilding."""
+"""What all nodes of the loop IR have in common: children, descendants, the variables that they name, and rebuilding."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _kind_alone(kind: type[Node]) -> frozenset[type[Node]]:
 
 @cache
 def _fields_of_nodes(kind: type) -> dict[str, str]:
-    """Return the fields of a class that may hold nodes, those in whose annotations one is named, with these."""
+    """Return the fields of a class whose annotations name a class of nodes, with these annotations."""
     types = {entry.name: str(entry.type) for entry in fields(kind)}
     return {name: held for name, held in types.items() if not _NODES.isdisjoint(re.findall(r"\w+", held))}
 
 
 @cache
 def _children_of(kind: type) -> Callable[[Node], tuple[Node, ...]]:
-    """Return what gives the children of a node of a class: at once, where fields hold one each, or one field holds all."""
+    """Return a function that gives the children of a node of a class. It is quick if fields hold one child each, or one holds all."""
     held = _fields_of_nodes(kind)
     if not held:
         return lambda node: ()
@@ -47,7 +47,7 @@ def _children_of(kind: type) -> Callable[[Node], tuple[Node, ...]]:
 
 
 def _united(own: frozenset[T], parts: list[frozenset[T]]) -> frozenset[T]:
-    """Return the union; where one of two sets is all of it, that one."""
+    """Return the union of sets. If only one of them may have elements, no new set is made."""
     if len(parts) == 1 and not own:
         return parts[0]
     return own.union(*parts) if parts else own
@@ -64,13 +64,13 @@ def _children_in(values: Iterable[object]) -> tuple[Node, ...]:
 
 
 _NODES: set[str] = set()
-"""The names of all classes of nodes; each enters its own when it is defined."""
+"""The names of all classes of nodes; each class adds its own when it is defined."""
 
 _NO_NAMES: frozenset[str] = frozenset()
 
 
 class Node:
-    """Base of expressions and statements; children are the fields that are nodes or tuples of nodes."""
+    """Base of expressions and statements. Its children are the fields that are nodes or tuples of nodes."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -107,7 +107,7 @@ class Node:
 
     @Kept
     def variables(self) -> frozenset[str]:
-        """The names of all variables in the node, those that it declares included."""
+        """The names of all variables in the node, including those that it declares."""
         own, children = self._named(), self.children
         if not children:
             return frozenset(own)
@@ -115,7 +115,7 @@ class Node:
 
     @Kept
     def declared(self) -> frozenset[str]:
-        """The names of the variables that statements in the node declare or count with."""
+        """The names of the variables that statements in the node declare, including the counters of loops."""
         return _united(frozenset(self._declares()), [child.declared for child in self.children])
 
     @Kept
@@ -136,13 +136,13 @@ class Node:
         return ()
 
     settled: ClassVar[Callable[[Node], Node] | None] = None
-    """The change that is known to leave the node as it is (``rewrite.settle``)."""
+    """The change that is known not to change the node (``rewrite.settle``)."""
 
     def __getstate__(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in _field_names(type(self))}
 
     def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """Return the same node over other children, given in the order of ``children``; itself over its own."""
+        """Return the node with other children, given in the order of ``children``; the node itself if they are its own."""
         if len(children) == len(self.children) and not any(map(is_not, children, self.children)):
             return self
         kind, rest = type(self), iter(children)
@@ -161,7 +161,7 @@ class Node:
 
 
 class Value(Node):
-    """An expression: it has a value of its type, and no statements in it."""
+    """An expression. It has a value of its type, and contains no statements."""
 
     type: Type
     steps_below: ClassVar[tuple[Step, ...]] = ()  # type: ignore[assignment]  # no property of each expression

@@ -49,11 +49,11 @@ class SetVar(Step):
 
 @frozen
 class Carry(Node):
-    """Where a thread of a GPU keeps what it adds to the first place that it comes to, which threads before it may add to as well.
+    """The slot where a thread of a GPU keeps its values for the first place that it adds to, since earlier threads may add to it too.
 
     Attributes:
-        slot: a number of the thread's own, larger for those that come later.
-        width: how many elements lie side by side in a slot, and in a place.
+        slot: the number of the thread's slot; it is larger for threads with later places.
+        width: how many neighbouring elements a slot, and a place, has.
     """
 
     slot: Value
@@ -62,11 +62,11 @@ class Carry(Node):
 
 @frozen
 class Store(Step):
-    """``array[index] = value``, or ``array[index] op= value``; atomic where threads may meet.
+    """``array[index] = value``, or ``array[index] op= value``, if ``atomic`` as one indivisible step.
 
-    ``streams`` writes a whole vector past the caches, at a multiple of its size; only the pass ``passes.streams`` sets it.
-    ``carry``: threads of a GPU go through the places in order, each through a stretch of them, so that no addition needs to be atomic: only
-    the first place of a stretch is shared.
+    ``streams``: the store of a whole vector, at a multiple of its size, bypasses the caches; only the pass ``passes.streams`` sets it.
+    ``carry``: each thread of a GPU goes through its own stretch of places in order, so that no addition needs to be atomic: threads share
+    only the first place of a stretch.
     """
 
     array: str
@@ -80,7 +80,7 @@ class Store(Step):
 
 @frozen
 class If(Step):
-    """Runs ``then`` where the condition holds, else ``otherwise`` if there is one."""
+    """Runs ``then`` if the condition holds, else ``otherwise`` if there is one."""
 
     condition: Value
     then: Step
@@ -91,7 +91,7 @@ class If(Step):
 class While(Step):
     """Repeats the body while the condition holds.
 
-    ``origin`` says in the words of the expression what the loop visits; it is printed beside the loop, and has no effect.
+    ``origin`` says, with names of the expression, what the loop visits. It is printed beside the loop and has no effect.
     """
 
     condition: Value
@@ -101,12 +101,12 @@ class While(Step):
 
 @frozen
 class For(Step):
-    """``for variable in low .. high``, half open; the step is 1 but in loops whose passes do several
-    iterations at once (``passes.vectorize``, ``passes.batches``).
+    """``for variable in low .. high``, half open. The step is 1, except in loops that do several iterations at once
+    (``passes.vectorize``, ``passes.batches``).
 
-    ``private`` runs once in every thread that takes part in a parallel loop before its first iteration (declarations and allocations
-    of what is private to the thread), ``finish`` after its last (merging, freeing); likewise in a block, warp or thread of a GPU to which
-    iterations are dealt. Both are empty for other tags. ``origin`` is as in ``While``.
+    In a parallel loop, every thread that takes part runs ``private`` once before its first iteration (declarations and allocations of
+    private data) and ``finish`` after its last (merging, freeing); so does every block, warp or thread of a GPU to which iterations are
+    dealt. Both are empty for other tags. ``origin`` is as in ``While``.
     """
 
     variable: Var
@@ -133,12 +133,12 @@ class Run(Step):
 
 @frozen
 class Prefetch(Step):
-    """Ask for the cache lines of ``array[index .. index + count]``, which may lie past the end.
+    """Prefetch the cache lines of ``array[index .. index + count]``, which may lie past the end.
 
-    Loads inside ``index`` are made, so they must be in range.
+    Loads inside ``index`` are carried out, so they must be in range.
 
     Attributes:
-        cache: the innermost level of cache that they are brought to, 1 or 2.
+        cache: the innermost level of cache to which they are brought, 1 or 2.
     """
 
     array: str

@@ -1,4 +1,4 @@
-"""Tags of loops: who runs the iterations, and how."""
+"""Tags of loops: which units run the iterations, and how."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Group = OneOf["grid", "block", "warp"]
 
 @frozen
 class Parallel:
-    """Iterations are cut into chunks that threads claim, as many at most as the kernel's ``threads`` argument says.
+    """Iterations are cut into chunks, which threads claim. The kernel's argument ``threads`` says how many threads run at most.
 
-    A chunk belongs to the share of the work that is its number modulo that argument, whichever thread runs it. With static chunks
-    of no given size they are equal.
+    The number of a chunk modulo that argument is the share of the work to which it belongs, whichever thread runs it. Static chunks
+    without a given size are of equal length, one for each share.
     """
 
     chunking: str | None = None  # static, dynamic, guided; ordered: threads always claim the next one
@@ -23,19 +23,19 @@ class Parallel:
 
 
 SHARE_NUMBER = "share_number"
-"""The intrinsic that gives the number of the share to which an iteration of the parallel loop around belongs."""
+"""The intrinsic that gives the number of the share to which the current iteration of the parallel loop belongs."""
 
 SHARE_BEGIN = "share_begin"
-"""The intrinsic that gives the first iteration of that share; of loops whose chunks are static and of no given size, so that shares are
-runs of iterations."""
+"""The intrinsic that gives the first iteration of that share. It is for loops with static chunks without a given size, where shares are
+runs of consecutive iterations."""
 
 
 @frozen
 class Vector:
-    """Iterations go to vector lanes. Scalars declared outside and updated by an associative op inside are reductions.
+    """Iterations become lanes of vectors. Scalars that are declared outside and updated inside by an associative operator are reductions.
 
-    ``vectors`` is how many vectors a step takes, each with accumulators of its own; None: as many as suit. Where there are less
-    than ``least`` iterations, they run one by one; so do those that make no whole vector, where how many there are is ``foreseen``.
+    ``vectors`` is how many vectors a step takes, each with its own accumulators; None: the pass decides. Fewer than ``least`` iterations
+    run one by one. If the number of iterations is ``foreseen``, so do those at the end that fill no whole vector.
     """
 
     vectors: int | None = None
@@ -45,9 +45,9 @@ class Vector:
 
 @frozen
 class Simd:
-    """The C compiler is told that it may run iterations in lanes; ``reductions`` are the scalars updated in all of them, by operator.
+    """The C compiler may run iterations in lanes; ``reductions`` has, by operator, the scalars that all iterations update.
 
-    Only the pass ``passes.offered`` makes it, of loops that have no vector form.
+    Only the pass ``passes.offered`` makes it, for loops that have no vector form.
     """
 
     reductions: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -55,21 +55,21 @@ class Simd:
 
 @frozen
 class Unroll:
-    """The C compiler is told to unroll the loop by a factor."""
+    """The C compiler is asked to unroll the loop by a factor."""
 
     factor: int
 
 
 @frozen
 class Dealt:
-    """Iterations are dealt out in turn to the blocks, warps or threads of a GPU: to all of them, or to those of one block or warp.
+    """Iterations are dealt out in turn to the blocks, warps or threads (``unit``) of a grid, block or warp (``within``) of a GPU.
 
-    What stands around the loop and inside a loop over blocks or warps is done once by each of them.
+    Statements around such a loop, inside a loop over blocks or warps, are run once by each block or warp.
 
     Attributes:
-        lanes: of each warp that iterations are dealt out to; with fewer than 32, the other lanes of the processor's warp are others'.
-        at_once: of its iterations whose elements a thread loads before it computes with the first of them.
-        registers: that each thread has at most; 0: as many as the compiler gives it.
+        lanes: threads of a warp. With fewer than 32, several such warps share a warp of the hardware.
+        at_once: how many iterations' elements a thread loads before it computes with the first of them.
+        registers: the most registers of a thread; 0: the compiler decides.
     """
 
     unit: Member

@@ -12,9 +12,9 @@ from ...kept import Kept
 class Type:
     """A scalar type, by the letter of its kind and its width in bits: i8 ... i64, u8 ... u64, f32, f64, bool.
 
-    Two types are opaque (see ``ir.intrinsics``): ``map``, a hash map from 64-bit keys to ordinals, and ``parts``, numbered places for
-    arrays that threads leave behind. A vector of scalars has its lanes behind an x, ``f64x8``; only passes make them, such as
-    ``passes.vectorize``.
+    Two types are opaque (see ``ir.intrinsics``): ``map``, a hash map from 64-bit keys to ordinals, and ``parts``, numbered places where
+    threads leave arrays. The type of a vector has its number of lanes after an x, as in ``f64x8``; only passes such as
+    ``passes.vectorize`` make vectors.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Type:
 
     @Kept
     def lanes(self) -> int:
-        """How many scalars a value holds: 1, or the lanes of a vector."""
+        """How many scalars a value has: 1, or the lanes of a vector."""
         return int(self.name.partition("x")[2] or 1)
 
     @Kept
@@ -45,7 +45,7 @@ class Type:
 
 @cache
 def _named(name: str) -> Type:
-    """Return the same type for the same name, since types are compared at every step."""
+    """Return the one object for a name, which makes comparing types fast."""
     return Type(name)
 
 

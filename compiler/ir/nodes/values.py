@@ -47,9 +47,9 @@ class Unary(Value):
 
 @frozen
 class Load(Value):
-    """``array[index]``; an index that is a vector gathers elements from wherever its lanes say.
+    """``array[index]``. With a vector as index, elements are gathered from the places in its lanes.
 
-    ``first`` says how many lanes of a vector are read; the others are 0 then, and what would stand there is not touched.
+    ``first`` says how many lanes of a vector are read. The other lanes are 0, and memory behind the last element read is not accessed.
     """
 
     array: str
@@ -60,7 +60,7 @@ class Load(Value):
 
 @frozen
 class Select(Value):
-    """``then`` where the condition holds, else ``otherwise``."""
+    """``then`` if the condition holds, else ``otherwise``."""
 
     condition: Value
     then: Value
@@ -70,7 +70,7 @@ class Select(Value):
 
 @frozen
 class Cast(Value):
-    """The operand converted to the type of the node, as C converts it."""
+    """The operand converted to the node's type, as in C."""
 
     operand: Value
     type: Type
@@ -86,7 +86,7 @@ class ArrayRef(Value):
 
 @frozen
 class Call(Value):
-    """A pure or updating intrinsic that returns a value: searches, map look-ups, the number of a share."""
+    """The value of an intrinsic, which may also update its first argument: a search, a map look-up, the number of a share."""
 
     function: str
     arguments: tuple[Value, ...]
