@@ -1,4 +1,4 @@
-"""Notes on what takes long, for people who wait: at terminals, in notebooks, and where $SPARSETUNE_VERBOSE asks for them."""
+"""Notes for people who wait for something slow: at terminals, in notebooks, and where $SPARSETUNE_VERBOSE asks for them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VERBOSE = "SPARSETUNE_VERBOSE"
-"""The environment variable: 1 says what takes long wherever a program runs, 0 nowhere."""
+"""The environment variable: 1 prints notes wherever a program runs, 0 prints none."""
 
 PATIENCE = 1.0
-"""Seconds after which people want to know what they are waiting for."""
+"""Seconds after which a note says what the program is doing."""
 
 
 def in_notebook() -> bool:
@@ -21,19 +21,19 @@ def in_notebook() -> bool:
 
 
 def is_watched() -> bool:
-    """Return whether notes are wanted: somebody sees standard error, or has asked for them."""
+    """Return whether notes are wanted: standard error is seen by somebody, or the environment variable asks for them."""
     asked = os.environ.get(VERBOSE, "")
     return asked != "0" if asked else in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
 def note(message: str) -> None:
-    """Tell something beside the result."""
+    """Print a note on standard error."""
     print(f"sparsetune: {message}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def noted_if_long(message: str) -> Iterator[None]:
-    """Say what is being done once it has taken a second, where somebody watches."""
+    """Print a note once the block has run for a second, if notes are wanted."""
     if not is_watched():
         yield
         return

@@ -1,4 +1,4 @@
-"""How long an enumeration may go on: what grows with every operand ends with what it has found, and says so."""
+"""How long an enumeration may take. Enumerations that grow quickly with the operands stop at a deadline, with what they have found."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 
 class TimeOver(Exception):
-    """The time of an enumeration is over; who started it goes on with what was found."""
+    """The time of an enumeration is over; the caller goes on with what was found."""
 
 
 class Steps:
-    """A clock that goes on by the same time whenever it is read, which enumerations do at every step: what they find until a deadline by it
-    depends neither on the machine nor on what else this does.
+    """A clock that advances by a fixed amount whenever it is read, which enumerations do once a step. What they find before a deadline on
+    this clock depends neither on the speed of the machine nor on its load.
 
     Args:
-        seconds: of a step, on a usual machine.
-        slack: where steps take so many times as long as that, in processor time of this thread, time counts after all.
-        clock: of the processor.
+        seconds: what a step takes on a usual machine.
+        slack: if steps take more than this many times as long, processor time divided by ``slack`` counts instead.
+        clock: gives processor time.
     """
 
     def __init__(self, seconds: float, slack: float = 2.0, clock: Callable[[], float] = time.thread_time) -> None:
@@ -34,9 +34,9 @@ class Deadline:
     """The end of an enumeration.
 
     Args:
-        seconds: of the clock, from now on; None: without end.
-        clock: ``time.thread_time`` counts the processor time of this thread, so that a busy machine finds about what an idle one finds;
-            ``Steps`` count steps, so that it finds the same; ``time.monotonic`` is for times that a user gave.
+        seconds: time from now on, by the clock; None: no end.
+        clock: with ``time.thread_time``, the processor time of this thread, a busy machine finds about the same as an idle one; with
+            ``Steps`` it finds exactly the same; ``time.monotonic`` is for times that a user gave.
     """
 
     def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.thread_time) -> None:
@@ -47,7 +47,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until the end, of the clock; 0 after it."""
+        """Seconds until the end, by the clock; 0 after it."""
         return max(0.0, self._end - self._clock())
 
     @property
@@ -58,20 +58,20 @@ class Deadline:
 
     @property
     def cut(self) -> bool:
-        """Whether something found the time over, the whole or that of a part, and so was not finished."""
+        """Whether some step was cut short because the time was over: the whole time, or that of a part."""
         return self._found_over or any(part.cut for part in self._parts)
 
     def part(self, share: float) -> Deadline:
-        """Return the deadline of one of several steps: after a share of the time that is left."""
+        """Return the deadline of one of several steps, which gets a share of the time that is left."""
         self._parts.append(Deadline(None if math.isinf(self._end) else share * self.left, self._clock))
         return self._parts[-1]
 
     def spared(self, share: float, most: float) -> Deadline:
-        """Return the deadline of a step that is not missed where it is cut short: after a share of the time that is left, or so many
-        seconds, of the same clock."""
+        """Return the deadline of an optional step: a share of the time that is left, but at most ``most`` seconds. If that step is cut
+        short, ``cut`` does not say so."""
         return Deadline(min(most, share * self.left), self._clock)
 
     def watch(self) -> None:
-        """Raise ``TimeOver`` once the time is over; what enumerates calls it at every step."""
+        """Raise ``TimeOver`` once the time is over. Enumerations call it at every step."""
         if self.over:
             raise TimeOver

@@ -15,20 +15,20 @@ from .shown import shown
 OPERAND_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 RESULT_NAME = "out"
 ELLIPSIS = "..."
-SPREAD = "e_"  # what the indices of an ellipsis are called, with their distance from its end: no letter's name
+SPREAD = "e_"  # prefix of the indices of an ellipsis, followed by their distance from its end; no letter gives such a name
 _PART = r"[A-Za-z]*(\.\.\.)?[A-Za-z]*"
 
 
 def einsum_expression(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[str, list[list[int]]]:
-    """Return the index notation of an einsum text for operands of certain shapes, and the modes of each that it indexes.
+    """Return the index notation of an einsum text for operands of given shapes, and for each operand the modes that are indexed.
 
-    Operands are called A, B, C ... and the result ``out``. Without ``->`` the result has the indices that stand once, in
-    alphabetical order, as in NumPy. An ellipsis stands for the modes that no letter names, aligned at the last of them. Modes of
-    extent 1 whose index has another extent elsewhere are not indexed: the operand is the same along it, as NumPy stretches it.
+    Operands are called A, B, C ... and the result ``out``. Without ``->`` the result has the indices that occur once, in
+    alphabetical order, as in NumPy. An ellipsis stands for the modes that no letter names, aligned at the last of them. A mode of
+    extent 1 whose index has another extent elsewhere is not indexed: as in NumPy, the operand is repeated along that index.
 
     Raises:
-        ExpressionError: the text is no einsum of so many operands.
-        ShapeError: an operand has fewer modes than its letters, or more, without an ellipsis.
+        ExpressionError: the text is not an einsum of this many operands.
+        ShapeError: an operand has fewer modes than letters, or has more and no ellipsis.
     """
     if not isinstance(subscripts, str):
         raise ExpressionError(f"einsum takes a text such as 'ik,kj->ij', or operands and lists in turn, not {type(subscripts).__name__}")
@@ -58,7 +58,7 @@ def einsum_expression(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tup
 
 
 def _unstretched(indexed: Sequence[list[str]], shapes: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """Return the modes of each operand but those of extent 1 whose index has another extent in another operand."""
+    """Return the modes of each operand, without those of extent 1 whose index has another extent in another operand."""
     pairs = [list(zip(indices, shape, strict=True)) for indices, shape in zip(indexed, shapes, strict=True)]
     wide = [{index for index, extent in pair if extent != 1} for pair in pairs]
     anywhere = set().union(*wide)
@@ -72,7 +72,7 @@ def from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """Return the text and the operands of NumPy's other way to write an einsum: ``(A, [0, 1], B, [1, 2], [0, 2])``.
 
     Raises:
-        ExpressionError: a list holds anything but an Ellipsis and whole numbers from 0 to 51, or there is none for an operand.
+        ExpressionError: a list holds anything but an Ellipsis and whole numbers from 0 to 51, or an operand has no list.
     """
     operands, lists = tuple(arguments[0::2]), list(arguments[1::2])
     result = ""
@@ -123,7 +123,7 @@ def _access(name: str, indices: Sequence[str]) -> str:
 
 
 def _index(letter: str) -> str:
-    """Capital letters are operands' names here, so capital indices get another spelling."""
+    """Return the name of an index. Capital letters are names of operands here, so capital indices get another spelling."""
     return letter if letter.islower() else f"{letter.lower()}_"
 
 

@@ -28,11 +28,11 @@ class DataError(SparsetuneError, ValueError):
 
 
 class NotImplied(DataError, TypeError):
-    """A tensor stands where Python or NumPy would take it for an array, a sequence or a truth, and does not become one on its own."""
+    """Python or NumPy tried to use a tensor as an array, a sequence or a truth value, and it is not converted on its own."""
 
 
 class NetworkError(DataError):
-    """A file would have to be fetched, and there is no network or no answer."""
+    """A file has to be fetched, and there is no network or no answer."""
 
 
 class BuildError(SparsetuneError):
@@ -48,4 +48,4 @@ class DatabaseError(SparsetuneError):
 
 
 class ResourceError(SparsetuneError, MemoryError):
-    """Memory that a call needs cannot be had."""
+    """There is not enough memory for a call."""

@@ -44,7 +44,7 @@ KEPT = 256  # requests that a process keeps at hand, with the kernels compiled f
 
 @frozen
 class _Operand:
-    """What a request depends on of an operand: its name, its format (None: a plain ndarray), its shape."""
+    """What a request depends on in an operand: its name, its format (None: a plain ndarray), its shape."""
 
     name: str
     format: Format | None
@@ -56,8 +56,8 @@ class _Request:
     """An expression on operands of certain formats and shapes, checked, and the kernels compiled for it so far.
 
     Attributes:
-        formats: of every tensor, the result's included.
-        extents: of every index that an operand or the caller determines.
+        formats: the format of every tensor, including the result.
+        extents: the extent of every index that an operand or the caller determines.
         constants: the extents that are compiled in.
     """
 
@@ -84,25 +84,25 @@ def evaluate(
     repeats: Repeats[Repeat] | None = None,
     boundary: Boundary = None,
 ) -> Any:
-    """Compute an expression on operands: ``sparsetune.evaluate``, whose arguments these are but for three.
+    """Compute an expression on operands. The arguments are those of ``sparsetune.evaluate``, except for three.
 
     Args:
         choose: called for the schedule "auto" as ``choose(assignment, operands, formats, extents, target, threads)``; returns a schedule.
         out: takes a dense result, and is returned.
-        repeats: keeps the call, if it can be made again, for others with the same arguments; see ``repeats_of``.
+        repeats: keeps the call, if it can be made again, for later calls with the same arguments; see ``repeats_of``.
 
     Raises:
-        SparsetuneError: a subclass that says what does not fit.
+        SparsetuneError: one of its subclasses; the message says what does not fit.
     """
     if not isinstance(expression, str):
-        parse(expression)  # says what an expression is
+        parse(expression)  # raises an error that says what an expression is
     if not isinstance(operands, Mapping):
-        checked_operands(expression, (), operands)  # says how they are given
+        checked_operands(expression, (), operands)  # raises an error that says how operands are given
     if not isinstance(output_format, (str, Format, type(None))):
-        parse_format(output_format, 0)  # says what a format is
+        parse_format(output_format, 0)  # raises an error that says what a format is
     wish = _wish(schedule)
     check_convert(convert)
-    find_target(target)  # says which there are
+    find_target(target)  # raises an error if there is no such target
     given = checked_extents(_parsed(expression), shape)
     names = _operand_names(expression)
     checked = checked_operands(expression, names, operands)
@@ -112,7 +112,7 @@ def evaluate(
     described = tuple(_Operand(name, getattr(data, "format", None), data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
-    there = any(isinstance(data, DeviceTensor) for data in ready.values())  # on a GPU, where nobody looks at patterns
+    there = any(isinstance(data, DeviceTensor) for data in ready.values())  # on a GPU, where patterns are not examined
     chooses = wish is None and choose is not None and not there
     edges = wrapped(request.assignment, boundary)
 
@@ -139,15 +139,15 @@ def repeats_of(
     expression: Hashable, output_format: Hashable, schedule: Hashable, dtype: Hashable, target: Hashable, convert: Hashable,
     semiring: Hashable, limits: Hashable, evidence: Hashable,
 ) -> Repeats[Repeat] | None:  # fmt: skip
-    """Return the calls kept of a request: an expression and everything beside operands and threads; None where it is no key.
+    """Return the kept calls of a request, which is everything but operands and threads; None if it cannot be hashed.
 
     Args:
-        limits: of schedules that are looked up.
-        evidence: what changes when another schedule may be found; None where it is given.
+        limits: limits on the schedules that are looked up.
+        evidence: a value that changes when a lookup may find another schedule; None if the schedule is given.
     """
     try:
         return _repeats_of(expression, output_format, schedule, dtype, target, convert, semiring, limits, evidence)
-    except Exception:  # something that cannot be hashed or compared, which the whole path refuses or takes
+    except Exception:  # it cannot be hashed or compared; the full preparation of the call accepts or refuses it
         return None
 
 
@@ -157,7 +157,7 @@ def _repeats_of(*_request: Hashable) -> Repeats[Repeat]:
 
 
 def or_default(expression: str, chosen: Schedule, run: Callable[[Schedule], T]) -> T:
-    """Return what a schedule that nobody asked for gives, or what the default one does where it cannot be used, with a warning."""
+    """Run a schedule that was chosen automatically and return what it gives. If it cannot be used, warn and run the default one."""
     if not chosen.directives:
         return run(chosen)
     try:
@@ -195,7 +195,7 @@ def _request(
 
 
 def _claim(expression: str, operands: Mapping[str, Any], output_format: Format | str | None, given: Mapping[str, int]) -> None:
-    """See that there is memory for a dense result beside what packing the operands makes, before anything is packed."""
+    """Check, before anything is packed, that there is memory for a dense result beside what packing the operands makes."""
     packed = sum(bytes_to_pack(data) for data in operands.values() if type(data) is not np.ndarray and not isinstance(data, Tensor))
     if packed <= FLOOR:
         return
@@ -207,11 +207,11 @@ def _claim(expression: str, operands: Mapping[str, Any], output_format: Format |
 
 
 def _ready(name: str, data: Any, others: list[Any], target: str) -> Any:
-    """Return an ndarray for plain dense operands, else a Tensor."""
+    """Return an operand as an ndarray if it is plain and dense, else as a Tensor."""
     if isinstance(data, (int, float, bool)):
         try:
             return np.asarray(data, number_dtype(data, others))
-        except Exception:  # too large, or of a class of its own that does what it likes
+        except Exception:  # too large, or of a foreign class that may raise anything
             raise DataError(f"operand '{name}' is a number that no dtype holds") from None
     if isinstance(data, np.generic):
         return np.asarray(data)
@@ -240,7 +240,7 @@ def _extents(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> d
 
 
 def _wish(schedule: str | Schedule) -> Schedule | None:
-    """Return the schedule that is given, which is read before anything is made ready; None for "auto"."""
+    """Return the given schedule, parsed before any operand is prepared; None for "auto"."""
     if isinstance(schedule, Schedule):
         return schedule
     return None if is_word(schedule, "auto") else Schedule(schedule)

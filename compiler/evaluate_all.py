@@ -1,4 +1,4 @@
-"""Several expressions in order, of which later ones read the results of earlier ones."""
+"""Several expressions computed in order; later ones may read the results of earlier ones."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from .shown import is_word
 from .storage.recalled import recalled
 
 OF_EACH = frozenset((*BY_RESULT, "shape"))
-"""Options of which each expression is told its own part."""
+"""Options of which each expression gets only its own part."""
 
 LIMITING = ("dtype", "memory_bound", "cache_share", "boundary")
-"""Options that each expression follows on its own."""
+"""Options with which expressions are neither rewritten nor computed together."""
 
 SELDOM = ("shape", "memory_bound", "cache_share", "boundary", "output_pattern")
-"""Options with which a call is planned anew each time."""
+"""Options with which every call is planned anew."""
 
 TELLING = ("output_format", "schedule", "dtype", "target", "convert", "semiring")
-"""The other options on which a plan hangs."""
+"""The other options on which a plan depends."""
 
 _told = itemgetter(*TELLING)
 _plans: dict[Hashable, _Plan] = {}
-_planning = Lock()  # while a plan is put among the others
+_planning = Lock()  # held while a plan is added to ``_plans``
 
 
 @frozen(eq=False)
 class _Step:
-    """One expression of a sequence, with what the options say of it alone.
+    """One expression of a sequence, with its own options.
 
     Attributes:
         one: the expression.
-        options: those of ``OF_EACH`` that are said for it.
-        again: the calls kept of it, alone in a list; none where the sequence is not kept.
-        together: the calls kept of it with later ones that share partial products with it.
+        options: those of ``OF_EACH`` that are given for it.
+        again: a list with one item, its kept calls; None if the sequence is not kept.
+        together: the kept calls that compute it together with later ones that share partial products with it.
     """
 
     one: Sequential
@@ -57,13 +57,13 @@ class _Step:
 
 @frozen(eq=False)
 class _Plan:
-    """All of a call of ``evaluate_all`` that hangs on expressions, names and options, checked.
+    """All of a call of ``evaluate_all`` that depends only on expressions, names and options, checked.
 
     Attributes:
-        free: the results that may be made together with others.
-        untold: those that may read what is shared with others; none where nothing could be.
-        scores: the expressions that compute what is shared, by operands.
-        chains: the calls kept of all steps together, alone in a list; none where there is one step, or they do not fit together.
+        free: the results that may be computed in one pass together with others.
+        untold: the results whose expressions may be rewritten to read a shared product; empty if nothing can be shared.
+        scores: for operands met before, the rewritten expressions.
+        chains: a list with one item, the kept calls of all steps together; None if there is one step or they do not fit together.
     """
 
     steps: tuple[_Step, ...]
@@ -84,8 +84,8 @@ def evaluate_all(
 
     Args:
         compute: ``evaluate``, called with an expression, its operands and its options.
-        options: of all expressions; those of ``BY_RESULT`` may be mappings by the name of the result.
-        evidence: gives what changes when another schedule may be found; None: nothing is kept for calls that come again.
+        options: the options of all expressions; those of ``BY_RESULT`` may be mappings by the name of the result.
+        evidence: returns a value that changes when a lookup may find another schedule; None: no call is kept.
     """
     known = evidence() if evidence is not None else None
     plan = _kept_plan(expressions, operands, options, known) if evidence is not None else None
@@ -94,7 +94,7 @@ def evaluate_all(
     alone = len(plan.steps) == 1
     available = dict(operands) if alone else {name: recalled(data) for name, data in operands.items()}
     if plan.untold and (shared := _with_scores(plan, available)) is not None:
-        with suppress(SparsetuneError):  # which is said better of the expressions as they were written
+        with suppress(SparsetuneError):  # the error is better raised for the expressions as they were written
             return _all_but_shared(plan, shared, available, compute, options, evidence)
     threads = options.get("threads")
     count: int | None = None
@@ -135,7 +135,7 @@ def _all_but_shared(
     plan: _Plan, shared: Shared, available: Mapping[str, Any], compute: Callable[..., Any], options: Mapping[str, Any],
     evidence: Callable[[], Hashable] | None,
 ) -> list[Any]:  # fmt: skip
-    """Return the results of expressions that read what is shared, which is computed, but not returned."""
+    """Compute the rewritten expressions, and return their results without the shared products."""
     formats = {step.one.result: form for step in plan.steps if (form := step.options.get("output_format")) is not None}
     told = {**options, "output_format": {**formats, **dict(shared.formats)}}
     made = evaluate_all(shared.texts, dict(available), compute, told, evidence)
@@ -144,7 +144,7 @@ def _all_but_shared(
 
 
 class _Calls:
-    """The calls of a sequence, by the names of their results: whether all of them were like ones before, so that they make a chain."""
+    """The calls of a sequence, by the names of their results. If all of them are like earlier ones, they make a chain."""
 
     def __init__(self, come_again: bool) -> None:
         self.come_again = come_again
@@ -159,7 +159,7 @@ class _Calls:
 def _together(
     plan: _Plan, place: int, available: Mapping[str, Any], options: Mapping[str, Any], count: int | None, calls: _Calls
 ) -> dict[str, Any]:
-    """Return the results of a step and of later ones that are computed in one pass with it; none where it is better computed alone."""
+    """Return the results of a step and of later ones that are computed in one pass with it; empty if it is better computed alone."""
     step = plan.steps[place]
     found: Any = step.together.with_threads(available, count) if count is not None else MISS
     is_known = found is not MISS
@@ -174,7 +174,7 @@ def _together(
 
 
 def _plan(expressions: Sequence[str], operands: Mapping[str, Any], options: Mapping[str, Any]) -> _Plan:
-    """Check a call. Raises ``ExpressionError`` for what does not fit."""
+    """Check a call and plan it. Raises ``ExpressionError`` if something does not fit."""
     ordered = in_order(expressions, operands, options.get("output_pattern"))
     check_options(ordered, options)
     untold = _untold(ordered, options)
@@ -194,14 +194,15 @@ def _own(one: Sequential, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, Any], known: Hashable) -> _Plan | None:
-    """Return the plan of a call like one before; None where a part of it cannot be told from others by a key, or is seldom given."""
+    """Return the plan of a call, kept from an earlier like one if there is any; None for calls whose plans are not kept, because
+    they cannot be hashed or have one of the options ``SELDOM``."""
     if type(expressions) not in (list, tuple) or type(operands) is not dict or any(options[name] is not None for name in SELDOM):
         return None
     told = tuple(map(_key, _told(options)))
     key = tuple(expressions), tuple(operands), told, known
     try:
         plan = _plans.get(key)
-    except Exception:  # not to be hashed or compared: the whole path takes or refuses it
+    except Exception:  # it cannot be hashed or compared; the full preparation of the call accepts or refuses it
         return None
     if plan is None:
         plan = _plan(expressions, operands, options)
@@ -217,7 +218,7 @@ def _kept_plan(expressions: Sequence[str], operands: Any, options: Mapping[str, 
 
 
 def _again(one: Sequential, own: Mapping[str, Any], options: Mapping[str, Any], known: Hashable) -> Repeats[Repeat] | None:
-    """Return the calls that ``evaluate`` keeps of an expression."""
+    """Return the kept calls of ``evaluate`` for an expression."""
     schedule, limits = own.get("schedule", "auto"), (None, None)
     kind, target, convert, semiring = (options[name] for name in ("dtype", "target", "convert", "semiring"))
     known = known if is_word(schedule, "auto") else None
@@ -229,7 +230,7 @@ def _key(option: Any) -> Any:
 
 
 def _untold(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozenset[str]:
-    """Return the results that may be made otherwise than as they are written: nothing is said of how they are to be made."""
+    """Return the results whose computation may be rewritten, because no option says how they are to be computed."""
     if any(options.get(name) is not None for name in LIMITING) or options.get("target") != "cpu":
         return frozenset()
     shape: Mapping[str, int] = options.get("shape") or {}
@@ -251,7 +252,7 @@ def _dense(untold: frozenset[str], options: Mapping[str, Any]) -> frozenset[str]
 
 
 def _with_scores(plan: _Plan, available: Mapping[str, Any]) -> Shared | None:
-    """Return expressions that compute once what stands several times in those of a plan; None where that does not pay."""
+    """Return expressions that compute once what occurs several times in those of a plan; None where that does not pay."""
     operands = known_operands(available)
     if operands is None:
         return None

@@ -1,8 +1,8 @@
-"""Storage formats: a tensor is a tree of levels, one level a mode, stored in a chosen order of the modes.
+"""Storage formats: a tensor is a tree of levels, one for each mode, stored in a chosen order of the modes.
 
-A ``Format`` is a value: ``Format("dense, compressed")`` is CSR, with ``order=(1, 0)`` it is CSC. What a level stores and can do is its
-kind's (``levels``; Chou et al., "Format abstraction for sparse tensor algebra compilers"). ``Format("dense, symmetric")`` is CSR of which
-only the half up to the diagonal is stored.
+A ``Format`` is a value: ``Format("dense, compressed")`` is CSR, with ``order=(1, 0)`` it is CSC. The kind of a level says what it stores
+and can do (``levels``; Chou et al., "Format abstraction for sparse tensor algebra compilers"). ``Format("dense, symmetric")`` is CSR with
+only the half up to the diagonal stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .notation.nodes import Affine
 
 MOST_EXTENT = 2**63 - 1
-"""Coordinates have 64 bits at most."""
+"""The largest extent of a mode: coordinates have at most 64 bits."""
 
 
 _ANY_ORDER = ("coo", "csf")
@@ -87,22 +87,22 @@ class Format:
 
     @property
     def stored_modes(self) -> tuple[tuple[tuple[int, ...], bool], ...]:
-        """By level as it is in memory: the modes whose indices say its coordinates together, and whether it stores any."""
+        """For each level in memory: the modes whose indices together give its coordinates, and whether it stores coordinates."""
         return tuple(((mode,), not kind.full) for mode, kind in zip(self.order, self.levels, strict=True))
 
     @property
     def modes_in_memory(self) -> dict[int, tuple[int, ...]]:
-        """By mode as it is in memory: the modes whose indices say its coordinates together."""
+        """For each mode in memory: the modes whose indices together give its coordinates."""
         return {mode: modes for mode, (modes, _) in zip(self.in_memory.order, self.stored_modes, strict=True)}
 
     @Kept
     def mirrors(self) -> bool:
-        """Whether a half of a symmetric matrix is stored."""
+        """Whether only half of a symmetric matrix is stored."""
         return any(kind.mirrors for kind in self.levels)
 
     @property
     def whole(self) -> Format:
-        """The format in which a symmetric matrix is stored whole."""
+        """The format that stores all of a symmetric matrix."""
         return self.plain if self.mirrors else self
 
     @property
@@ -112,7 +112,7 @@ class Format:
         return self if plain == self.levels else Format(plain, self.order)
 
     def unique(self, level: int) -> bool:
-        """Return whether a level holds each coordinate once below one parent: all but sorted ones above a singleton."""
+        """Return whether a level holds each coordinate once below one parent. Sorted levels above a singleton may not."""
         shared = level + 1 < len(self.levels) and self.levels[level + 1].shares_positions
         return not (shared and self.levels[level].repeats)
 
@@ -122,16 +122,16 @@ class Format:
 
     @property
     def in_memory(self) -> Format:
-        """The format of the tensor that is handed over: this one, unless it is that of a view of another (``views``)."""
+        """The format of the tensor in memory: this one, or for a view the format of the tensor behind it (``views``)."""
         return self
 
     def read_from(self, stored: Format) -> Format:
-        """Return the format in which the same is read from a tensor in another format."""
+        """Return the format in which this is read from a tensor that is stored in another format."""
         return stored
 
     @property
     def plain_modes(self) -> tuple[int | None, ...]:
-        """For each mode in memory the mode that is the same, None where a compound subscript reads it."""
+        """For each mode in memory the mode of this format that is the same; None if a compound subscript reads it."""
         return tuple(range(len(self)))
 
     def stored_level(self, level: int) -> int:
@@ -139,11 +139,12 @@ class Format:
         return level
 
     def compound_subscripts(self, indices: Sequence[str]) -> dict[int, Affine]:
-        """Return the compound subscripts at which the modes in memory are read, where those of a view have these indices."""
+        """Return, by mode in memory, the compound subscripts at which it is read, given the indices of the view's modes."""
         return {}
 
     def following(self, places: Sequence[int]) -> Format:
-        """Return the format of the same kind whose levels follow loops, given the place of each mode's loop, equal ones by mode.
+        """Return the like format whose levels are in the order of the loops; ``places`` has the place of each mode's loop. Modes with
+        equal places keep their order.
 
         Hashed and singleton levels become compressed.
         """

@@ -1,9 +1,9 @@
-"""Frozen dataclasses of which little is generated, so that importing them is quick.
+"""Frozen dataclasses that generate little code, so that importing them is quick.
 
-``dataclasses`` writes and compiles the source of six methods for each class, which takes most of the time until a first kernel. How
-objects are compared, hashed, shown and kept from changing hangs on the names of their fields alone, so that all classes share these
-methods here; ``__init__``, which does not, is written when a class has made its first few objects: of most classes a program makes none,
-or hardly any, and these are filled by going through their fields. These are found when somebody asks for them, too.
+``dataclasses`` writes and compiles the source of six methods for each class, which takes most of the time until a first kernel. The
+methods that compare, hash, show and freeze objects depend only on the names of their fields, so that all classes share them here. Only
+``__init__`` is written for each class, once the class has made its first few objects; until then objects are filled by going through
+their fields. Most classes make few objects or none in a program. The fields of a class, too, are found only when they are needed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform, get_origin, over
 T = TypeVar("T")
 
 FEW = 24
-"""Objects of a class that are made before its ``__init__`` is written, which takes as long as filling some dozens of them."""
+"""Objects that a class makes before its ``__init__`` is written; writing it takes as long as filling some dozens of objects."""
 
 _FIELDS = "__dataclass_fields__"
 _FOUND = (_FIELDS, "__dataclass_params__", "__match_args__")
-_finding = RLock()  # those of bases are found meanwhile
+_finding = RLock()  # finding the fields of a class also finds those of its bases
 
 
 @overload
@@ -33,7 +33,7 @@ def frozen(made: type[T], /) -> type[T]: ...
 def frozen(*, eq: bool = True, repr: bool = True, kw_only: bool = False) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(made: type[Any] | None = None, /, *, eq: bool = True, repr: bool = True, kw_only: bool = False) -> Any:
-    """Return a class as ``dataclass(frozen=True)`` does; methods that it has itself are kept. Fields of type ``InitVar`` are not known."""
+    """Return a class as ``dataclass(frozen=True)`` does. Methods that it defines itself are kept. ``InitVar`` fields are not supported."""
 
     def decorate(made: type[Any]) -> type[Any]:
         return _frozen(made, eq, repr, kw_only)
@@ -43,7 +43,7 @@ def frozen(made: type[Any] | None = None, /, *, eq: bool = True, repr: bool = Tr
 
 def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
     own = dict(made.__dict__)
-    made.__doc__ = made.__doc__ or made.__name__  # else ``dataclass`` would make the signature
+    made.__doc__ = made.__doc__ or made.__name__  # otherwise ``dataclass`` would compute the signature for it
     follows = any(_FIELDS in base.__dict__ for base in made.__mro__[1:])
     methods: dict[str, Any] = {"__init__": _Initializer(made)}
     if not follows:
@@ -53,9 +53,9 @@ def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
     if repr:
         methods["__repr__"] = _shown
     for name, method in methods.items():
-        if own.get(name) is None:  # a class that says how it is compared has None for its hash
+        if own.get(name) is None:  # a class that defines __eq__ has None for __hash__
             setattr(made, name, method)
-    if any(isinstance(value, Field) for value in own.values()):  # which are no defaults that anyone could read
+    if any(isinstance(value, Field) for value in own.values()):  # a Field object must not be left as the class attribute
         _find_fields(made, kw_only)
     else:
         for name in _FOUND:
@@ -64,21 +64,21 @@ def _frozen(made: type[Any], eq: bool, repr: bool, kw_only: bool) -> type[Any]:
 
 
 class _Later:
-    """What is found with the fields of a class, when it is first asked for: many classes are imported and never used."""
+    """An attribute that dataclasses have, found when it is first read: many classes are imported and never used."""
 
     def __init__(self, owner: type[Any], name: str, kw_only: bool) -> None:
         self.owner, self.name, self.kw_only = owner, name, kw_only
 
     def __get__(self, one: object, kind: type[Any] | None = None) -> Any:
         with _finding:
-            if self.owner.__dict__[self.name] is self:  # else another thread has found them meanwhile
+            if self.owner.__dict__[self.name] is self:  # otherwise another thread has found them
                 _find_fields(self.owner, self.kw_only)
         return getattr(self.owner, self.name)
 
 
 @dataclass(init=False, repr=False, eq=False, match_args=False)
 class _Sample:
-    """A class that shows how ``dataclasses`` marks its own."""
+    """A class made by ``dataclasses``, from which its markers are taken."""
 
     field: int
 
@@ -89,7 +89,7 @@ _PARAMETERS.frozen = True
 
 
 def _find_fields(made: type[Any], kw_only: bool) -> None:
-    """Find the fields of a class: as ``dataclass`` does, which takes four times as long for what it does beside."""
+    """Find the fields of a class. ``dataclass`` finds the same, but takes four times as long."""
     with _finding:
         found: dict[str, Any] = {}
         for base in reversed(made.__mro__[1:]):
@@ -104,7 +104,7 @@ def _find_fields(made: type[Any], kw_only: bool) -> None:
 
 
 def _field(made: type[Any], name: str, kind: object, kw_only: bool) -> Any:
-    """Return a field of a class, which gets the default of it as an attribute, or none."""
+    """Return a field of a class, and leave its default, if it has one, as the attribute of the class."""
     value = getattr(made, name, MISSING)
     entry: Any = value if isinstance(value, Field) else field(default=value)
     entry.name, entry.type, entry._field_type = name, kind, _MARK._field_type
@@ -120,14 +120,14 @@ def _field(made: type[Any], name: str, kind: object, kw_only: bool) -> Any:
 
 
 def _word(kind: object) -> str:
-    """Return the name of what an annotation is, which is mostly written as text; empty for other types that are not."""
+    """Return the name of the type in an annotation, which is mostly text; empty for other annotations that are not text."""
     if isinstance(kind, str):
         return kind.partition("[")[0].rpartition(".")[2]
     return "KW_ONLY" if kind is KW_ONLY else "ClassVar" if ClassVar in (kind, get_origin(kind)) else ""
 
 
 def _comparing(owner: type[Any]) -> dict[str, Any]:
-    """Return how objects of a class are compared and hashed, which is written when two are compared, or one is hashed, first."""
+    """Return the methods that compare and hash objects of a class. They are made when they are first called."""
 
     def equal(one: object, other: object) -> bool:
         return written()["__eq__"](one, other)
@@ -160,7 +160,7 @@ def _compared_by(values: Callable[[Any], tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what gives the values of some attributes of an object."""
+    """Return a function that gives the values of some attributes of an object."""
     if len(names) > 1:
         return attrgetter(*names)
     return (lambda one: (getattr(one, names[0]),)) if names else lambda one: ()
@@ -180,20 +180,20 @@ def _deleted(one: object, name: str) -> None:
 
 
 class _Initializer:
-    """``__init__`` of a class until somebody asks for it, or ``FEW`` objects are made."""
+    """Stands for ``__init__`` of a class until ``FEW`` objects are made, or until the method itself is read from the class."""
 
     def __init__(self, owner: type[Any]) -> None:
         self.owner, self.left = owner, FEW
         self.plan: _Plan | None = None
 
     def __get__(self, one: object, kind: type[Any] | None = None) -> Any:
-        if one is not None and self.left and not isinstance(one, type):  # a class is what ``inspect`` of Python 3.13 comes with
+        if one is not None and self.left and not isinstance(one, type):  # ``inspect`` of Python 3.13 passes the class
             self.left -= 1
             return partial(self._fill, one)
         return self._write(one)
 
     def _fill(self, one: Any, /, *given: Any, **named: Any) -> None:
-        """Give an object its fields; what does not fit them is refused by the written ``__init__``."""
+        """Give an object its fields. Arguments that do not fit go to the written ``__init__``, which refuses them."""
         plan = self.plan = self.plan or _Plan(self.owner)
         values = {**plan.defaults, **dict(zip(plan.names, given, strict=False)), **named}
         for name, factory in plan.factories:
@@ -214,7 +214,7 @@ class _Initializer:
 
 
 class _Plan:
-    """How objects of a class are filled: names of arguments by place, what others are by default, and those that all have."""
+    """How objects of a class are filled: the names of arguments by place, the defaults, and the default factories."""
 
     def __init__(self, owner: type[Any]) -> None:
         entries = fields(owner)
@@ -226,7 +226,7 @@ class _Plan:
 
 
 def _written(owner: type[Any]) -> Any:
-    """Return the ``__init__`` of a class, which is written as ``dataclass`` writes it."""
+    """Write the ``__init__`` of a class as ``dataclass`` would, and return it."""
     known: dict[str, Any] = {"_missing": MISSING}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     steps = []
@@ -236,7 +236,7 @@ def _written(owner: type[Any]) -> Any:
             known[f"_new_{name}"] = entry.default_factory
             value = f"_new_{name}() if {name} is _missing else {name}" if entry.init else f"_new_{name}()"
         elif not entry.init:
-            continue  # the class has its value, or __post_init__ gives it one
+            continue  # its value is the class's, or __post_init__ sets it
         elif entry.default is not MISSING:
             known[f"_default_{name}"] = entry.default
         steps.append(f"_held[{name!r}] = {value}")
@@ -249,7 +249,7 @@ def _written(owner: type[Any]) -> Any:
         steps.append("self.__post_init__()")
     star = ["*"] if parameters[True] else []
     head = ", ".join(["self", *parameters[False], *star, *parameters[True]])
-    exec(f"def __init__({head}):\n  " + "\n  ".join(steps or ["pass"]), known)  # names of fields, nothing that anyone gives
+    exec(f"def __init__({head}):\n  " + "\n  ".join(steps or ["pass"]), known)  # made of names of fields only
     written = known["__init__"]
     written.__qualname__ = f"{owner.__qualname__}.__init__"
     written.__annotations__ = {entry.name: entry.type for entry in fields(owner) if entry.init} | {"return": None}

@@ -1,4 +1,4 @@
-"""What notebooks show of tensors, kernels and results: small pieces of HTML without styles of their own beyond what they need."""
+"""What notebooks show of tensors, kernels and results: small pieces of HTML with few styles."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import accumulate
 
 
 def escape(text: str) -> str:
-    """Return a text in which nothing is markup."""
-    from html import escape as escaped  # with a table of all entities, which kernels do not need
+    """Return a text with the characters of markup escaped."""
+    from html import escape as escaped  # imported late: it loads a table of all entities
 
     return escaped(text)
 
@@ -28,11 +28,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def search(times: Sequence[float], low: str, high: str) -> str:
-    """Return a drawing of times in the order in which they were measured, on a logarithmic scale, and the best one so far as a line.
+    """Return a drawing of times in the order of measurement, on a logarithmic scale, with a line for the best one so far.
 
     Args:
         times: positive ones.
-        low, high: what is written at the least and at the largest of them.
+        low, high: labels of the least and of the largest time.
     """
     least, most = math.log(min(times)), math.log(max(times))
     wide, tall, room = 420, 120, 70
@@ -51,5 +51,5 @@ def search(times: Sequence[float], low: str, high: str) -> str:
 
 
 def listing(text: str) -> str:
-    """Return a text with its line breaks."""
+    """Return a text as HTML that keeps its line breaks."""
     return f"<pre>{escape(text)}</pre>"

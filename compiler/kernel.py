@@ -1,4 +1,4 @@
-"""What ``sparsetune.compile`` returns: a scheduled program that is lowered for the dtypes and index widths of the operands it meets."""
+"""What ``sparsetune.compile`` returns: a scheduled program, lowered for the dtypes and index widths of the operands that it gets."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from .targets.target import Target
 
 @frozen
 class Signature:
-    """What a kernel is compiled for beside expression, formats and schedule.
+    """What a kernel is compiled for in addition to expression, formats and schedule.
 
     Attributes:
-        dtypes, widths: dtype name, and bits of the index arrays of each level, of every operand.
+        dtypes, widths: for every operand, the name of its dtype, and the bits of the index arrays of each level.
         wide: whether an extent needs coordinates of 64 bits.
     """
 
@@ -56,19 +56,19 @@ class Signature:
 
 
 class Kernel:
-    """A kernel for one expression, formats and schedule; it is specialised for the dtypes and index widths that it meets.
+    """A kernel for one expression, formats and schedule. It is specialised for the dtypes and index widths of the operands that it gets.
 
-    Calling it with operands by name returns the result, ``bind`` checks and converts operands once; see ``TypedKernel`` and
-    ``BoundKernel``. ``threads`` is how many threads run, ``out`` takes a dense result.
+    Calling it with operands by name returns the result. ``bind`` checks and converts operands once, for many calls; see ``TypedKernel``
+    and ``BoundKernel``. ``threads`` is how many threads run; a dense result is written to ``out``.
 
     Attributes:
         assignment: the parsed expression.
         formats: the format of every tensor, the result's included.
-        viewed: the expression with plain subscripts.
-        concretized: the scheduled program that is lowered, with the formats of its operands and their names in that expression.
-        schedule: the directives that led there.
-        threads: how many run at most where a call does not say; None: $SPARSETUNE_THREADS, or the cores at hand.
-        derived: how the operands that it reads follow from those that are given; None: they are the same.
+        viewed: the expression with plain subscripts: operands with compound ones are views.
+        concretized: the scheduled program that is lowered, with the formats of its operands and their names in ``viewed``.
+        schedule: the directives that were applied.
+        threads: how many threads run at most if a call does not say; None: $SPARSETUNE_THREADS, or the available cores.
+        derived: how the operands that it reads follow from the given ones; None: they are the same.
     """
 
     derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
@@ -91,7 +91,7 @@ class Kernel:
         self._repeats = Repeats()
 
     def _is_seen(self, operand: Access, form: Format) -> bool:
-        """Whether a format is another view of the same memory, to which nothing is converted."""
+        """Whether a format only views the same memory in another way, so that nothing is converted."""
         return form.in_memory is not form and form.in_memory == self.concretized.formats[operand.tensor].in_memory
 
     @cached_property
@@ -118,14 +118,14 @@ class Kernel:
         """What the schedule costs, without data.
 
         Returns:
-            loop_depth: how many loops over original indices stand inside each other, at most.
-            memory_depth: how many modes a workspace has, at most.
+            loop_depth: the most loops over original indices that are nested in one another.
+            memory_depth: the most modes of a workspace.
             time, memory: scalar operations, and elements of workspaces, as ``BoundKernel.count`` has them, as Python expressions
                 over extents, named as the indices, and ``nnz_B_1`` .. ``nnz_B_k``: positions of the levels of operand B, in the
                 order in which it is read.
-            converted: entries of operands that are converted beforehand, in the same way; "0" where none are.
+            converted: the entries of operands that are converted beforehand, as such an expression; "0" if none is.
         """
-        from .space.program_costs import converted, program_costs  # with the costs of forests, which compiling does not need
+        from .space.program_costs import converted, program_costs  # loads the costs of forests, which few need
 
         program, formats = self.concretized.program, self.concretized.formats
         found = program_costs(program, self.viewed.assignment, formats)
@@ -135,12 +135,12 @@ class Kernel:
         }  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is loaded into this process."""
+        """Leave out what cannot be pickled: the code loaded into this process."""
         return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}, "_repeats": Repeats()}
 
     @cached_property
     def default_kernel(self) -> TypedKernel:
-        """The kernel for operands of the dtype that was asked for, or float64, with 32-bit indices."""
+        """The kernel for operands of the requested dtype, or float64, with 32-bit indices."""
         name = "float64" if self.dtype is None else self.dtype.name
         return self.kernel_for(Signature(
             tuple((operand, name) for operand in self._operand_names),
@@ -148,7 +148,7 @@ class Kernel:
         ))  # fmt: skip
 
     def kernel_for(self, signature: Signature) -> TypedKernel:
-        """Return the kernel for certain dtypes and index widths; compiled once."""
+        """Return the kernel for given dtypes and index widths; it is compiled once."""
         if signature not in self._kernels:
             self._kernels[signature] = TypedKernel(self._lowered(signature), find_target(self.target, self.arch))
         return self._kernels[signature]
@@ -157,9 +157,10 @@ class Kernel:
         """Compute the expression on operands given by name.
 
         Args:
-            threads: how many run at most, and into how many shares work is cut; None: $SPARSETUNE_THREADS, or the cores at hand.
-            out: takes a dense result, and is returned.
-            operands: by name; an expression that has operands called ``threads`` or ``out`` gives these words to them.
+            threads: the most threads that run, and the number of shares into which work is cut; None: $SPARSETUNE_THREADS, or the
+                available cores.
+            out: an array that is filled with a dense result and returned.
+            operands: by name. If the expression has an operand called ``threads`` or ``out``, that keyword means the operand.
 
         Returns:
             An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
@@ -178,7 +179,7 @@ class Kernel:
         return result
 
     def bind(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> BoundKernel:
-        """Check and convert operands once; the returned kernel runs at C speed and sees changed values. Arguments as for a call."""
+        """Check and convert operands once. The returned kernel runs at C speed and sees changed values. Arguments as for a call."""
         if unnamed:
             self._refuse_unnamed(len(unnamed))
         threads, out = self._options(operands, threads, out)
@@ -192,7 +193,7 @@ class Kernel:
 
         Args:
             extents: those of indices that no operand determines.
-            once: the bound kernel is called once, at once, so that index arrays of other libraries need not be copied.
+            once: the bound kernel is called once, right away, so that index arrays of other libraries need not be copied.
 
         Raises:
             ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
@@ -212,7 +213,7 @@ class Kernel:
         raise ExpressionError(f"{count} operand{'s' if count > 1 else ''} without a name; operands are given by name: k({named})")
 
     def _options(self, operands: dict[str, Any], threads: Any, out: Any) -> tuple[Any, Any]:
-        """Return the options; those that an operand is called like are put among the operands, and are None."""
+        """Return the options. An option with the name of an operand is moved to the operands, and is returned as None."""
         if threads is not None and "threads" in self._operand_names:
             operands["threads"], threads = threads, None
         if out is not None and "out" in self._operand_names:
@@ -224,7 +225,7 @@ class Kernel:
         form = self.formats.get(name)
         if form is None or name not in self._operand_names or (type(data) is np.ndarray and form.is_dense):
             return data
-        kind = type(data)  # an object may fail when it is asked for its class
+        kind = type(data)  # isinstance may fail for foreign objects, which can define __class__
         if issubclass(kind, (int, float)):
             return data
         if self.target in ON_DEVICE and not issubclass(kind, Tensor) and (there := on_device(name, data)) is not None:
@@ -287,7 +288,7 @@ class Kernel:
 
 
 def _check_units(program: Program, target: Target) -> None:
-    """Refuse loops on units that the target does not have."""
+    """Raise ``ScheduleError`` for loops on units that the target does not have."""
     units = {unit.name for unit in target.units}
     for loop in walk_statement(program.statement):
         if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:

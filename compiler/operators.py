@@ -27,15 +27,15 @@ _Operand: TypeAlias = "Tensor | NDArray[Any]"
 def elementwise(sign: str, left: Any, right: Any) -> Any:
     """Return ``left + right``, or with another of the signs ``- * /``, where one of both is a Tensor.
 
-    A quotient has the pattern of the numerator: what is not stored there stays so, whatever it is divided by.
+    A quotient has the pattern of the numerator: entries that are not stored there are not computed, whatever the divisor.
 
     Returns:
         A Tensor, or an ndarray where no operand is sparse or a sum has a dense one; NotImplemented for what is no array.
 
     Raises:
         ShapeError: the shapes do not broadcast.
-        ExpressionError: a sparse result would be filled: that of a sum with a number other than 0 or with an array that is
-            stretched, or of a quotient by a sparse tensor.
+        ExpressionError: every entry of a sparse result would be filled: in a sum with a number other than 0 or with an array that
+            is broadcast, or in a quotient by a sparse tensor.
         DataError: a fill value is not 0, or values are not supported.
     """
     if sign == "*" and (is_matrix(left) or is_matrix(right)):
@@ -52,7 +52,7 @@ def elementwise(sign: str, left: Any, right: Any) -> Any:
 
 
 def negated(tensor: Tensor) -> Tensor:
-    """Return ``-tensor``, in its format and sharing its levels."""
+    """Return ``-tensor``, in the tensor's format and sharing its levels."""
     return _mapped(np.negative, tensor)
 
 
@@ -73,9 +73,9 @@ _SIGNS = {np.add: "+", np.subtract: "-", np.multiply: "*", np.true_divide: "/"}
 
 
 def applied(function: np.ufunc, operands: tuple[Any, ...]) -> Any:
-    """Return what a function of NumPy's makes of operands of which one is a Tensor.
+    """Return what a function of NumPy gives for operands of which at least one is a Tensor.
 
-    Signs mean expressions, and functions of one operand that make 0 of 0 act on the stored values.
+    Operators become expressions; functions of one operand that map 0 to 0 act on the stored values.
 
     Raises:
         ExpressionError: the function would fill the tensor.
@@ -93,7 +93,7 @@ def applied(function: np.ufunc, operands: tuple[Any, ...]) -> Any:
 
 
 def power(tensor: Tensor, exponent: Any) -> Tensor:
-    """Return the tensor whose values are powers of the stored ones; the exponent is a positive number, so that 0 stays 0."""
+    """Return the tensor with the powers of the stored values; the exponent must be a positive number, so that 0 stays 0."""
     if isinstance(exponent, bool) or not isinstance(exponent, (int, float, np.integer, np.floating)):
         return NotImplemented
     if not exponent > 0:
@@ -116,7 +116,7 @@ def _of_values(function: Any, tensor: Tensor) -> Tensor:
 
 
 def _operand(data: Any) -> _Operand | None:
-    """Return data as a tensor or an ndarray, as which scalars go too; None for what is neither. ``_weak`` knows Python's numbers."""
+    """Return data as a tensor or an ndarray; None for anything else. Scalars become arrays; ``_weak`` gives Python's numbers a type."""
     if type(data) in (int, float):
         return np.zeros(())
     tensor = data if isinstance(data, Tensor) else read(data)
@@ -135,7 +135,7 @@ def _operand(data: Any) -> _Operand | None:
 
 
 def _weak(data: Any, operand: _Operand, other: _Operand) -> _Operand:
-    """Return the operand; Python's own numbers in the type that they take beside the other one, as in NumPy."""
+    """Return the operand. A Python number gets the type that NumPy gives it beside the other operand."""
     if type(data) not in (int, float):
         return operand
     kind = np.result_type(other.dtype, data)
@@ -150,7 +150,7 @@ def _is_sparse(operand: _Operand) -> bool:
 
 
 def _sum_with_number(sign: str, first: _Operand, second: _Operand) -> Tensor:
-    """Return the sparse one of both operands where the other is 0."""
+    """Return the sparse operand of a sum whose other operand is 0; other numbers are refused."""
     tensor, number = (first, second) if isinstance(first, Tensor) else (second, first)
     assert isinstance(tensor, Tensor)
     assert isinstance(number, np.ndarray)
@@ -165,7 +165,7 @@ def _filling(sign: str, other: str) -> ExpressionError:
 
 
 def _computed(sign: str, first: _Operand, second: _Operand) -> Any:
-    """Evaluate the expression that the sign means; modes of extent 1 that are stretched are left out of it."""
+    """Evaluate the expression that the operator means. Modes of extent 1 that are broadcast are left out of it."""
     shape = _broadcast(sign, first.shape, second.shape)
     if sign in "+-" and _is_sparse(first) != _is_sparse(second):
         dense = second if _is_sparse(first) else first
@@ -183,7 +183,7 @@ def _computed(sign: str, first: _Operand, second: _Operand) -> Any:
 
 
 def _broadcast(sign: str, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of both together; NumPy's own function refuses shapes of more than 2**63 elements."""
+    """Return the broadcast shape. NumPy's own function cannot be used: it refuses shapes of more than 2**63 elements."""
     order = max(len(first), len(second))
     pairs = list(zip((1,) * (order - len(first)) + first, (1,) * (order - len(second)) + second, strict=True))
     if any(one != other and 1 not in (one, other) for one, other in pairs):

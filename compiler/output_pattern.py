@@ -1,7 +1,8 @@
 """Results on the pattern of an operand: ``output_pattern="I(x,y,z,:)"``, as submanifold convolutions have it (DESIGN 4.2).
 
-The expression is multiplied by a tensor that holds the identity of multiplication at the pattern, so that loops step through the pattern
-and look the rest up, and one that holds the identity of addition there is added, so that every place of the pattern is in the result.
+The expression is multiplied by a tensor that stores the identity of multiplication at every place of the pattern, so that loops step
+through the pattern and look up the rest. A tensor that stores the identity of addition there is added, so that every place of the
+pattern is in the result.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ _PATTERN = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])?\s*"
 
 @frozen
 class OutputPattern:
-    """The access whose pattern a result has.
+    """The access that gives a result its pattern.
 
     Attributes:
         text: as it was written.
         tensor: the operand.
         order: how many modes the operand has to have.
-        modes: for each index of the result that it names, the mode of the operand; the other modes are projected out.
+        modes: for each index of the result that the pattern names, the mode of the operand. The other modes are projected out.
     """
 
     text: str
@@ -52,14 +53,14 @@ class Restriction:
     """An expression whose result has the pattern of an operand, before there are operands.
 
     Attributes:
-        expression: what is computed: the value times the pattern, and the pattern.
+        expression: what is computed: the value times ``one``, plus ``zero``.
         written: the expression as it was given.
-        pattern: the access that the result has the pattern of.
-        one, zero: the tensors of the pattern that hold the identities of multiplication and of addition.
-        reads: the operands of that.
+        pattern: the access that gives the result its pattern.
+        one, zero: the names of the tensors that store the identities of multiplication and of addition at the pattern.
+        reads: the operands of the given expression.
         result: the name of the result.
-        usual_format: of the result where none is asked for: the named indices compressed, the others dense.
-        add, multiply, dtype: what is computed with; dtype None: ``numpy.result_type`` of the operands.
+        usual_format: the result's format if none is asked for: the named indices compressed, the others dense.
+        add, multiply, dtype: the semiring and the dtype of the computation; dtype None: ``numpy.result_type`` of the operands.
     """
 
     expression: str
@@ -75,22 +76,22 @@ class Restriction:
     dtype: np.dtype[Any] | None
 
     def formats(self, formats: Mapping[str, Format | str | None]) -> dict[str, Format | str | None]:
-        """Return the formats of what is computed: those given, and those of the pattern."""
+        """Return the formats for ``expression``: the given ones, and those of ``one`` and ``zero``."""
         if not isinstance(formats, Mapping):
-            formats_of(parse(self.expression), formats)  # says how they are given
+            formats_of(parse(self.expression), formats)  # raises an error that says how formats are given
         held = "s" * len(self.pattern.modes)
         read = {name: form for name, form in formats.items() if name in self.reads or name != self.pattern.tensor}
         return {self.result: self.usual_format, **read, self.one: held, self.zero: held}
 
     def operands(self, operands: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the operands of what is computed: those given that it reads, and the pattern.
+        """Return the operands of ``expression``: the given ones that it reads, and ``one`` and ``zero``.
 
         Raises:
-            ExpressionError: the operand of the pattern is missing, or has another number of modes.
+            ExpressionError: the operand that gives the pattern is missing, or has another number of modes.
         """
         pattern = self.pattern
         if not isinstance(operands, Mapping):
-            checked_operands(self.written, self.reads, operands)  # says how they are given
+            checked_operands(self.written, self.reads, operands)  # raises an error that says how operands are given
         if pattern.tensor not in operands:
             shown = ", ".join(sorted(operands)) or "none"
             raise ExpressionError(f"output_pattern {pattern.text!r}: there is no operand '{pattern.tensor}'; there are {shown}")
@@ -110,17 +111,17 @@ class Restriction:
 
 
 def restriction(expression: str, pattern: str, semiring: tuple[str, str] | None = None, dtype: DTypeLike | None = None) -> Restriction:
-    """Return what is computed where a result has the pattern of an operand.
+    """Return what is to be computed so that the result has the pattern of an operand.
 
     Args:
         expression: index notation.
         pattern: the operand's access, ``"I(x,y,:)"``: indices of the left side, and ":" for modes that are projected out; ``"I"`` alone
-            where it has the indices of the left side in order. Indices of the left side that are not named are dense. The operand need
-            not be in the expression.
+            if its modes are the indices of the left side in order. Indices of the left side that are not named are dense. The operand
+            need not occur in the expression.
         semiring, dtype: as for ``evaluate``.
 
     Raises:
-        ExpressionError: the pattern is no access, or not along the left side.
+        ExpressionError: the pattern is not an access, or does not fit the left side.
     """
     assignment = parse(expression)
     check_assignment(assignment, affine=True)
@@ -136,10 +137,10 @@ def restriction(expression: str, pattern: str, semiring: tuple[str, str] | None 
 
 
 def output_pattern(pattern: str, assignment: Assignment) -> OutputPattern:
-    """Return the access that a text means.
+    """Parse the text of a pattern.
 
     Raises:
-        ExpressionError: it is none.
+        ExpressionError: it is not an access, or does not fit the left side.
     """
     told = f"output_pattern {shown(pattern)}"
     match = _PATTERN.fullmatch(pattern) if isinstance(pattern, str) else None
@@ -166,7 +167,7 @@ def output_pattern(pattern: str, assignment: Assignment) -> OutputPattern:
 
 
 def named_operand(pattern: str) -> str | None:
-    """Return the operand whose pattern a text names; None where it is no access."""
+    """Return the operand that the text of a pattern names; None if the text is not an access."""
     match = _PATTERN.fullmatch(pattern) if isinstance(pattern, str) else None
     return None if match is None else match[1]
 
@@ -177,7 +178,7 @@ def _dtype(data: Any) -> Any:
 
 
 def _projected(stored: Tensor, modes: list[int]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """Return the coordinates that something is stored at in some modes, sorted, each once, and the extents of these."""
+    """Return the stored coordinates projected to some modes, sorted and without duplicates, and the extents of these modes."""
     coordinates, _ = stored.to_coordinates()
     shape = tuple(stored.shape[mode] for mode in modes)
     chosen = np.asarray(coordinates)[modes].astype(np.int64)
@@ -190,7 +191,7 @@ def _projected(stored: Tensor, modes: list[int]) -> tuple[NDArray[np.int64], tup
 
 
 def _format(assignment: Assignment, pattern: OutputPattern) -> str:
-    """Return the format of a result: what is named compressed, then what is not, dense."""
+    """Return the format of a result: the named indices compressed, then the others dense."""
     indices = assignment.target.indices
     named = [name for name, _ in pattern.modes]
     order = [*named, *(name for name in indices if name not in named)]

@@ -1,4 +1,4 @@
-"""The one place that composes the stages up to a scheduled program: expression, formats and schedule to a kernel."""
+"""The one place that composes the stages: from an expression, formats and a schedule to a kernel."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def compile_kernel(
     shape: Mapping[str, Any] | None = None,
     determined: Collection[str] = (),
 ) -> Kernel:
-    """Compile an expression for formats, a schedule and a target: ``sparsetune.compile``, but for the schedule "auto".
+    """Compile an expression for formats, a schedule and a target. This is ``sparsetune.compile`` without the schedule "auto".
 
     Args:
-        determined: indices whose extents are given when operands are bound.
+        determined: the indices whose extents are given when operands are bound.
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
-        BuildError: it needs a GPU, this machine has none, and arch names none.
+        BuildError: the target is a GPU, this machine has none, and ``arch`` names none.
     """
     require_device(target, arch)
     units = {unit.name for unit in find_target(target).units}
@@ -81,12 +81,12 @@ def compile_kernel(
     if not is_mirrored(concretized.program, concretized.formats) or (target != "cpu" and any(form.mirrors for form in known.values())):
         known = _whole(assignment, known, convert)
         viewed, chosen, concretized = scheduled(known)
-        mirrored(concretized.program, concretized.formats)  # says what of the schedule reads half of a matrix
+        mirrored(concretized.program, concretized.formats)  # raises an error if the schedule cannot read half of a matrix
     return Kernel(assignment, known, constants, concretized, chosen, kind, convert, target, threads, arch, viewed)
 
 
 def _whole(assignment: Assignment, formats: Mapping[str, Format], convert: str) -> dict[str, Format]:
-    """Return formats in which symmetric operands are stored whole; ScheduleError where nothing is to be converted."""
+    """Return formats in which symmetric operands are stored whole. Raises ``ScheduleError`` if conversions are forbidden."""
     halves = [name for name in tensor_names(assignment) if formats[name].mirrors]
     if halves and convert == "never":
         raise ScheduleError(

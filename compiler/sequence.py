@@ -1,4 +1,4 @@
-"""Expressions in an order in which each reads operands and results before it, and what options say of each of them."""
+"""Checks a sequence of expressions, each of which reads operands and earlier results, and splits options among them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Sequential:
     """One expression of several.
 
     Attributes:
-        text: of the expression.
-        result: its name.
+        text: the text of the expression.
+        result: the name of its result.
         operands: the names that it reads.
-        indices: every index that it has.
-        assignment: as it was read.
+        indices: the names of all its indices.
+        assignment: the parsed expression.
     """
 
     text: str
@@ -42,7 +42,7 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any], patterns: 
     """Check that expressions can be computed one after another.
 
     Args:
-        patterns: of the results, as ``output_pattern``; what they name is used, and need not be in an expression.
+        patterns: the option ``output_pattern``; the operands that it names count as used, even if no expression reads them.
 
     Raises:
         ExpressionError: two results have one name, an operand is missing, or no expression uses it.
@@ -56,7 +56,7 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any], patterns: 
     used: set[str] = set()
     for number, text in enumerate(expressions, 1):
         if not isinstance(text, str):
-            parse(text)  # says what an expression is
+            parse(text)  # raises an error that says what an expression is
         one = sequential(text)
         own = named_operand(said_for(patterns, one.result))
         if own is not None and own not in one.operands:
@@ -87,14 +87,14 @@ def sequential(text: str) -> Sequential:
 
 
 def said_for(option: Any, result: str) -> Any:
-    """Return what an option says for a result; None where it says nothing."""
+    """Return the value of an option for one result; None if it gives none."""
     if option is None or isinstance(option, str):
         return option
     return option.get(result) if isinstance(option, Mapping) else option
 
 
 def check_options(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> None:
-    """Refuse options for what no expression has."""
+    """Raise ``ExpressionError`` for options that name a result or an index that no expression has."""
     results = {one.result for one in ordered}
     for option in BY_RESULT:
         if isinstance(options.get(option), Mapping):

@@ -1,8 +1,8 @@
-"""Which expressions of several are computed in one pass over the sparse operand that they have in common, and that pass.
+"""Chooses expressions that are computed in one pass over a sparse operand that they have in common, and computes them.
 
 All are products of one sparse operand of three modes or more with dense ones, and their results are dense, as in MTTKRP and TTMc in
-all modes. They go together where the cost model says that it pays: where sums and products of factors that are kept for each node of
-the operand's tree (``concrete.one_pass``) leave less to be added up than one kernel each.
+all modes. One pass keeps sums and products of factors for each node of the operand's tree (``concrete.one_pass``). It is taken if the
+cost model says that it needs fewer products than one kernel for each expression.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from .storage.construct import borrowed
 from .storage.tensor import Tensor
 
 LEAST_MODES = 3
-"""Of the sparse operand: of a matrix there are no sums of rows that two products could share."""
+"""Least number of modes of the sparse operand. Products with a matrix have no partial sums that two of them could share."""
 
 PAYS = 0.9
-"""Share of its own time that an expression adds to a pass at most, so that it takes part."""
+"""An expression takes part in a pass if it adds less than this share of its own time to it."""
 
 LEAST_SAVED = 2_000
-"""Products that must be saved, by all threads together: what it takes to judge operands that are not like ones before."""
+"""Least products that a pass must save, over all threads: deciding about operands not met before takes as long."""
 
 COPYING = 3
-"""What an element of a thread's own copy of a result costs, in products: it is set to zero, read and added."""
+"""Cost, in products, of one element of a thread's own copy of a result: it is set to zero, read and added."""
 
 ROWS_AHEAD = 8
-"""Entries of the operand by which rows of factors are asked for ahead, where those do not fit into a core's own cache."""
+"""How many entries ahead rows of factors are prefetched, if the factors do not fit into a core's own cache."""
 
 _KEPT = 64  # passes that a process keeps at hand
 
 
 @dataclass(frozen=True)
 class _Tree:
-    """What the choice of a pass hangs on of a sparse operand: how it is stored, and how many nodes each level has, the root first."""
+    """What the choice of a pass depends on in a sparse operand: how it is stored, and how many nodes each level has, the root first."""
 
     format: Format
     widths: tuple[int, ...]
@@ -84,12 +84,12 @@ def computed_together(
 
     Args:
         ordered: the expression, and all that follow.
-        free: the results of which nothing is said that would hold for one of them alone.
+        free: the results that may be computed together with others, since no option concerns one of them alone.
         available: operands and the results of earlier expressions, by name.
 
     Returns:
-        Results by name: none where it would not pay, or operands do not fit one another, which is better said of one expression. And
-        the call, where it can be made again.
+        Results by name, and the call if it can be made again. There are no results if one pass does not pay, or if operands do not
+        fit one another: evaluating one expression gives the better message.
     """
     arrays = frozenset(name for name, data in available.items() if type(data) is np.ndarray)
     for operand in tensor_names(ordered[0]):
@@ -99,17 +99,17 @@ def computed_together(
 
 
 def may_share(assignments: Sequence[Assignment]) -> bool:
-    """Return whether some expressions could be made together, whatever their operands are."""
+    """Return whether some of the expressions might be computed together; the operands are not known yet."""
     some = [one for one in assignments if any(len(access.subscripts) >= LEAST_MODES for access in accesses(one.value))]
     return len(some) > 1
 
 
 @lru_cache(_KEPT)
 def _members(ordered: tuple[Assignment, ...], operand: str, free: frozenset[str], arrays: frozenset[str]) -> tuple[Assignment, ...]:
-    """Return the expressions that could be computed now in one pass over an operand, the first of all among them; none where it cannot.
+    """Return the expressions that can be computed now in one pass over an operand together with the first one; empty if there are none.
 
     Args:
-        arrays: the names of what is there as a dense array.
+        arrays: the names of the dense arrays among operands and earlier results.
     """
     found, made = list[Assignment](), set[str]()
     for one in ordered:
@@ -128,7 +128,7 @@ def _results(
     members: tuple[Assignment, ...], operand: str, tensor: Tensor, available: Mapping[str, Any],
     semiring: tuple[str, str], threads: int | None,
 ) -> tuple[dict[str, Any], Chain | None]:  # fmt: skip
-    """Return the results of expressions, made in one pass; none where that does not pay or is not possible."""
+    """Return the results of expressions, computed in one pass; empty if that does not pay or is not possible."""
     read = {name: available[name] for one in members for name in tensor_names(one) if name != operand}
     extents = _extents(members, read, operand, tensor) if _is_tree(tensor) else None
     if extents is None:
@@ -147,11 +147,11 @@ def _results(
 def _wish(
     members: tuple[Assignment, ...], operand: str, tree: _Tree, sizes: tuple[tuple[str, int], ...], semiring: tuple[str, str], shares: int
 ) -> _Pass | None:
-    """Return the pass that computes those expressions together for which that pays, the first among them; None where it does not.
+    """Return the pass that computes the first expression and those others for which it pays; None if it does not pay for the first.
 
     Args:
         sizes: the extent of every index.
-        shares: of threads.
+        shares: the number of shares into which threads cut the work.
     """
     extents = dict(sizes)
     levels = tuple(_access(members[0], operand).subscripts[mode].index for mode in tree.format.order)
@@ -184,7 +184,7 @@ def _is_sparse(data: Any) -> bool:
 
 
 def _fits(assignment: Assignment, operand: str) -> bool:
-    """Whether an expression is a product of one access of an operand and others, whose indices stand in it or on the left."""
+    """Whether an expression is a product of one access of an operand with others, and every index is in that access or on the left."""
     factors = assignment.value.operands if isinstance(assignment.value, Mul) else ()
     own = [factor for factor in factors if isinstance(factor, Access) and factor.tensor == operand]
     if assignment.operator != "=" or len(own) != 1 or len(own[0].subscripts) < LEAST_MODES or not assignment.target.subscripts:
@@ -197,7 +197,7 @@ def _fits(assignment: Assignment, operand: str) -> bool:
 
 
 def _alike(assignment: Assignment, operand: str, subscripts: tuple[Affine, ...]) -> Assignment | None:
-    """Return an expression with other names of indices, so that the operand has given subscripts; None where names would clash."""
+    """Return an expression with indices renamed so that the operand has the given subscripts; None if names would clash."""
     own = _access(assignment, operand)
     names = {before.index: after.index for before, after in zip(own.subscripts, subscripts, strict=True)}
     others = {name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices} - {*names}
@@ -212,7 +212,7 @@ def _alike(assignment: Assignment, operand: str, subscripts: tuple[Affine, ...])
 
 
 def _is_tree(tensor: Tensor) -> bool:
-    """Whether a tensor stores its entries as a tree, every coordinate once below its parent, of values that kernels compute with."""
+    """Whether a tensor stores its entries as a tree, every coordinate once below its parent, with values that kernels compute with."""
     form = tensor.format
     kinds = all((kind.full or kind.steps) and not kind.holes and form.unique(level) for level, kind in enumerate(form.levels))
     return kinds and not form.is_dense and tensor.dtype.name in TYPES and max(tensor.shape) <= aligned.INDEX_LIMIT
@@ -232,7 +232,7 @@ def _one_pass(assignments: tuple[Assignment, ...], operand: str, levels: tuple[s
 
 
 def _extents(assignments: Sequence[Assignment], operands: Mapping[str, Any], operand: str, tensor: Tensor) -> dict[str, int] | None:
-    """Return the extent of every index; None where two operands disagree, or an operand is not what the kernel could take as it is."""
+    """Return the extent of every index; None if operands disagree, or the kernel would have to convert one."""
     found: dict[str, int] = {}
     for access in (access for one in assignments for access in accesses(one.value)):
         data = tensor if access.tensor == operand else operands[access.tensor]
@@ -258,7 +258,7 @@ def _width(tensor: Tensor, level: int) -> int:
 
 
 def _time(one: OnePass, nodes: Sequence[int], extents: Mapping[str, int], shares: int) -> float:
-    """Return how long a pass takes, in products: of one thread, or of several and the copies that they need, whichever is less."""
+    """Return the time of a pass, in products: with one thread, or with several and the copies that they need, whichever is less."""
     work = one.work(nodes, extents)
     return min(work, work / shares + _copied(one, extents, shares))
 
@@ -269,7 +269,7 @@ def _copied(one: OnePass, extents: Mapping[str, int], shares: int) -> float:
 
 
 def _dealt(one: OnePass, nodes: Sequence[int], extents: Mapping[str, int], shares: int) -> LoopTag:
-    """Return how the outermost loop is carried out: by threads, unless making copies for them takes longer."""
+    """Return the tag of the outermost loop: threads run it, unless making copies for them takes longer."""
     work = one.work(nodes, extents)
     if shares == 1 or work / shares + _copied(one, extents, shares) >= work:
         return PLAIN
@@ -278,7 +278,7 @@ def _dealt(one: OnePass, nodes: Sequence[int], extents: Mapping[str, int], share
 
 
 def _far(one: OnePass, levels: tuple[str, ...], extents: Mapping[str, int], size: int) -> tuple[tuple[Access, int], ...]:
-    """Return what the innermost loop over entries asks for ahead: rows that its coordinate chooses, if they do not fit near the core."""
+    """Return what the innermost loop over entries prefetches: the rows at its coordinates, if they do not fit into the core's cache."""
     known = [access for product in one.products for access in (product.target, *product.factors)]
     every = dict.fromkeys(access for access in known if levels[-1] in access.indices)
     near = max((cache.bytes for cache in this_machine().caches if cache.level <= 2), default=0)
@@ -289,7 +289,7 @@ def _far(one: OnePass, levels: tuple[str, ...], extents: Mapping[str, int], size
 
 @lru_cache(_KEPT)
 def _kernel(wish: _Pass) -> TypedKernel:
-    """Return the kernel of one pass; the expression that it is said to compute is the product of all that is read."""
+    """Return the kernel of one pass. The expression in its specification, for messages, is the product of all tensors that it reads."""
     levels_of = _access(wish.assignments[0], wish.operand).subscripts
     one = _one_pass(wish.assignments, wish.operand, tuple(levels_of[mode].index for mode in wish.format.order))
     read = tuple(dict.fromkeys(access for assignment in wish.assignments for access in accesses(assignment.value)))

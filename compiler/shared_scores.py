@@ -1,7 +1,7 @@
-"""What stands several times in expressions and has a value for each entry of a sparse operand is computed once, where that pays.
+"""Computes a product that occurs several times in expressions once, if it has a value for each entry of a sparse operand and that pays.
 
-Scores of a graph attention layer are such products: ``A(i,j) * exp(u(i) + v(j))`` in the sum by which they are divided, and in the sum over
-neighbours. Expressions that compute them, results that nobody asks for, come before the first one that reads them.
+Scores of a graph attention layer are such products: ``A(i,j) * exp(u(i) + v(j))`` occurs in the sum by which scores are divided, and in
+the sum over neighbours. A new expression computes the product, and is put before the first one that reads it; its result is not returned.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .shown import is_word
 from .storage.tensor import Tensor
 
 PRICES = {"exp": 8, "log": 8, "tanh": 12, "sigmoid": 12, "pow": 16, "sqrt": 4, "/": 4}
-"""What values of functions take, in products; others take as long as a product."""
+"""Cost of functions and of division, in products; other operations cost one product."""
 
 KEEPING = 4
-"""What it takes to keep a value for an entry and to read it again, in products."""
+"""Cost of storing a value for an entry and reading it again, in products."""
 
 LEAST_SAVED = 20_000
-"""Products that must be saved: as long as a further kernel takes to be called."""
+"""Least products that must be saved: calling one more kernel takes as long."""
 
 
 class Known(NamedTuple):
-    """What the choice hangs on of an operand: of an ndarray its format is None, and it has no entries."""
+    """What the choice depends on in an operand. The format of an ndarray is None, and its ``entries`` are 0."""
 
     name: str
     dtype: np.dtype[Any]
@@ -44,17 +44,17 @@ class Known(NamedTuple):
 
 @frozen
 class Shared:
-    """Expressions in which what is shared has a name of its own, and the formats of the results that are new."""
+    """Expressions in which each shared product has a name, and the formats of the new results."""
 
     texts: tuple[str, ...]
     formats: tuple[tuple[str, Format], ...]
 
 
 def may_have_scores(assignments: Sequence[Assignment], untold: frozenset[str]) -> bool:
-    """Return whether something could be shared, whatever the operands are.
+    """Return whether something might be shared; the operands are not known yet.
 
     Args:
-        untold: the results of which nothing is said that would hold for the expression as it is written.
+        untold: the results whose expressions may be rewritten, because no option says how they are to be computed.
     """
     names = dict.fromkeys(access.tensor for one in assignments for access in accesses(one.value) if len(access.subscripts) > 1)
     found = (common for name in names for common in common_products(assignments, frozenset((name,))))
@@ -62,7 +62,7 @@ def may_have_scores(assignments: Sequence[Assignment], untold: frozenset[str]) -
 
 
 def known_operands(operands: Mapping[str, Any]) -> tuple[Known, ...] | None:
-    """Return what the choice hangs on of operands; None where one is neither an ndarray nor a ``Tensor`` of zeros."""
+    """Return what the choice depends on in operands; None if one is neither an ndarray nor a ``Tensor`` with fill value 0."""
     found = list[Known]()
     for name, data in operands.items():
         if type(data) is Tensor and data.fill_value == 0:
@@ -77,15 +77,15 @@ def known_operands(operands: Mapping[str, Any]) -> tuple[Known, ...] | None:
 def with_scores(
     assignments: tuple[Assignment, ...], untold: frozenset[str], formats: Mapping[str, Any], operands: Sequence[Known]
 ) -> Shared | None:
-    """Return expressions that compute what others share, and those that read it; None where that does not pay.
+    """Return the expressions rewritten so that shared products are computed once; None if that does not pay.
 
     Args:
         untold: as for ``may_have_scores``.
-        formats: what is said of formats, by result.
-        operands: those given.
+        formats: the requested formats, by result.
+        operands: the given operands.
     """
     if len({known.dtype for known in operands}) > 1 or any(known.dtype.kind != "f" for known in operands):
-        return None  # what is shared would be of another type than in some of the expressions
+        return None  # a shared product could have another type than in one of the expressions
     given = {known.name: known for known in operands}
     told = {name: form for name, form in formats.items() if form is not None and not is_word(form, "dense")}
     new, taken = dict[str, Format](), {*given, *(one.target.tensor for one in assignments)}
@@ -118,7 +118,7 @@ def _uses(common: Common, assignments: Sequence[Assignment], untold: frozenset[s
 def _maker(
     common: Common, uses: Sequence[Use], assignments: Sequence[Assignment], told: Mapping[str, Any], given: Mapping[str, Known]
 ) -> int | None:
-    """Return the first expression that reads a product if it is all that it computes, in the format that is wanted anyway."""
+    """Return the first expression that reads a product if it computes nothing else, and its result has the right format; else None."""
     use, operand = uses[0], given.get(common.base.tensor)
     target = assignments[use.number].target
     if operand is None or not use.is_all or target.subscripts != use.base.subscripts or assignments[use.number].operator != "=":
@@ -128,7 +128,7 @@ def _maker(
 
 
 def _saved(common: Common, uses: Sequence[Use], maker: int | None, given: Mapping[str, Known]) -> float:
-    """Return how many products it saves to compute something once."""
+    """Return how many products are saved by computing a shared product once."""
     operand = given.get(common.base.tensor)
     if operand is None or common.is_made or operand.format is None or not _holds_patterns(operand.format):
         return 0
@@ -147,13 +147,13 @@ def _saved(common: Common, uses: Sequence[Use], maker: int | None, given: Mappin
 
 
 def _holds_patterns(form: Format) -> bool:
-    """Whether a result may have the pattern of an operand of a format, entry by entry."""
+    """Whether a result can share the pattern of an operand in this format."""
     kinds = [str(kind) for kind in form.levels]
     return form.plain is form and {*kinds} <= {"dense", "compressed"} and kinds[-1] == "compressed"
 
 
 def _extents(read: Sequence[Access], given: Mapping[str, Known]) -> dict[str, int] | None:
-    """Return the extents of indices, as far as operands that are given tell; None where they do not fit one another."""
+    """Return the extents of indices that the given operands determine; None if operands disagree."""
     found = dict[str, int]()
     for access in read:
         if (operand := given.get(access.tensor)) is None:
@@ -173,7 +173,7 @@ def _name(taken: set[str]) -> str:
 def _with_one(
     assignments: Sequence[Assignment], common: Common, uses: Sequence[Use], maker: int | None, name: str
 ) -> tuple[Assignment, ...]:
-    """Return expressions that read a product by a name."""
+    """Return the expressions with a product replaced by a name, and with a new expression that computes it unless one does already."""
     changed = list(assignments)
     for use in uses:
         if use.number != maker:

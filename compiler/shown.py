@@ -1,4 +1,4 @@
-"""Options as callers give them: anything may stand where one is expected, also what cannot be shown, compared or hashed."""
+"""Examines and prints the options that callers give, which may be any objects, even ones that cannot be shown, compared or hashed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST = 120  # characters of a value in a message
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: its own text if that is one short line, else the kind of thing that it is."""
+    """Return a value as a message shows it: its own text if that is one short line, else the name of its type."""
     try:
         text = repr(value)
     except Exception:  # whatever a foreign object does
@@ -21,7 +21,7 @@ def shown(value: Any) -> str:
 
 
 def attribute(data: Any, name: str) -> Any:
-    """Return an attribute, None where there is none or asking for it fails: reading the data says why."""
+    """Return an attribute; None if there is none or reading it fails. Converting the data later raises the error."""
     try:
         return getattr(data, name, None)
     except Exception:  # whatever a foreign object does
@@ -29,10 +29,10 @@ def attribute(data: Any, name: str) -> Any:
 
 
 def is_word(value: Any, *words: str) -> bool:
-    """Whether an option is one of these words; arrays and the like are none, and are not compared."""
+    """Whether an option is one of these words. Only strings are compared, since arrays compare elementwise."""
     return isinstance(value, str) and value in words
 
 
 def is_by_name(value: Any) -> bool:
-    """Whether an option is a mapping of names; SciPy's dok arrays are mappings too."""
+    """Whether an option is a mapping by name. SciPy's dok arrays are mappings too, but not of this kind."""
     return isinstance(value, Mapping) and not hasattr(value, "shape") and all(isinstance(name, str) for name in value)

@@ -35,13 +35,13 @@ def pointing(message: str, text: str, span: Span | None) -> str:
 
 
 def quoted(text: str, most: int) -> str:
-    """Return a text as it stands in messages: in quotes, cut, without characters that a terminal would obey."""
+    """Return a text for messages: in quotes, cut to ``most`` characters, without control characters."""
     return repr(text if len(text) <= most else f"{text[:most]}...")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the closest known name, first one in which two letters changed places; or nothing."""
-    from difflib import get_close_matches  # for mistakes alone
+    """Return `` (did you mean 'x'?)`` for the closest known name, or an empty text. Names with two letters swapped come first."""
+    from difflib import get_close_matches  # needed only after mistakes
 
     names = list(known)
     swapped = {name[:place] + name[place : place + 2][::-1] + name[place + 2 :] for place in range(len(name) - 1)}

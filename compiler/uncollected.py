@@ -1,7 +1,7 @@
-"""Importing without collecting garbage in between.
+"""Importing with the garbage collector switched off.
 
-Modules and their classes stay, so that there is nothing to be found among them; beside NumPy and SciPy, whose objects are looked through
-each time, that search takes a third of the time of a first import.
+An import makes modules and classes, which are no garbage. Searching them, and all objects of NumPy and SciPy, takes a third of the time of
+a first import.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no cyclic garbage meanwhile, and take what was made for objects that stay."""
+    """Run a block without garbage collection, and treat the objects that it made as long-lived."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -22,5 +22,5 @@ def uncollected() -> Iterator[None]:
         if collects:
             if not gc.get_freeze_count():
                 gc.freeze()
-                gc.unfreeze()  # among the oldest objects, where the next collections do not look for what has become garbage
+                gc.unfreeze()  # moves all objects to the oldest generation, which is seldom searched
             gc.enable()

@@ -1,8 +1,8 @@
-"""Formats of views: a tensor of one mode per term of the affine subscripts at which another, stored one is read.
+"""Formats of views. A view shows a stored tensor with one mode for each term of the affine subscripts at which it is read.
 
-``B(i + j, 3*k)`` is read as a tensor of the modes i, j and k, whose levels are those of B, seen through the subscripts (``levels.affine``).
-A view has no arrays of its own, so its modes may come in any order in which the stored levels are resolved one below the other; where
-loops ask for another order, the stored tensor is converted as any other is.
+``B(i + j, 3*k)`` is read as a tensor with modes i, j and k. Its levels are those of B, seen through the subscripts (``levels.affine``).
+A view has no arrays of its own. Its modes may come in any order in which the stored levels are resolved one below the other. If loops
+need another order, the stored tensor is converted like any other.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Subscript:
     """How one mode of the stored tensor is indexed.
 
     Attributes:
-        terms: (mode of the view, coefficient), one at least, no mode twice; a constant has one mode that is always 0.
+        terms: (mode of the view, coefficient); at least one, no mode twice. A constant subscript has one mode that is always 0.
         constant: what is added.
-        wraps, inside: see ``levels.affine.Resolving``.
+        wraps, inside: as in ``levels.affine.Resolving``.
         is_plain: whether it is one index.
-        covering: the mode of the view that resolves the subscript for every stored coordinate, whatever the others are; None: no one does.
+        covering: the mode of the view that reaches every stored coordinate, whatever the values of the other modes are; None: no mode.
     """
 
     terms: tuple[tuple[int, int], ...]
@@ -43,9 +43,9 @@ class View(Format):
     """The format of a view.
 
     Attributes:
-        levels, order: as of every format; ``order`` is that of the modes of the view.
+        levels, order: as in every format; ``order`` is the order of the view's modes.
         stored: the format of the tensor that is read.
-        subscripts: of each of its modes.
+        subscripts: the subscript of each mode of that tensor.
     """
 
     stored: Format
@@ -63,7 +63,7 @@ class View(Format):
 
     @cached_property
     def _stored_modes(self) -> dict[int, int]:
-        """The stored mode whose subscript has each mode of the view."""
+        """For each mode of the view, the stored mode whose subscript contains it."""
         return {mode: number for number, subscript in enumerate(self.subscripts) for mode, _ in subscript.terms}
 
     def _resolves(self, level: int) -> bool:
@@ -72,12 +72,12 @@ class View(Format):
         return all(self._stored_modes[mode] != stored_mode for mode in self.order[level + 1 :])
 
     def _has_parent(self, level: int, place: int) -> bool:
-        """Whether the position above a stored level is known where a level of the view stands."""
+        """Whether the position in the level above a stored level is known at a level of the view."""
         above = {self.stored.order[number] for number in range(place)}
         return not above.intersection(self._stored_modes[mode] for mode in self.order[level:])
 
     def _parents_follow(self, level: int, place: int) -> bool:
-        """Whether the parents of a stored level that subscripts leave open can be gone through where a level of the view stands."""
+        """Whether loops can run over the parents of a stored level at a level of the view, although subscripts above are still open."""
         later = {self._stored_modes[mode] for mode in self.order[level:]}
         between = [number for number in range(place) if self.stored.order[number] in later]
         kinds = [self.stored.levels[number] for number in between]
@@ -86,8 +86,8 @@ class View(Format):
         return walked and not any(self.subscripts[mode].wraps for mode in modes)
 
     def parents_open(self, level: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """Return for each stored level above a subsection whose subscript is open there its unknown terms: (mode of the view, how far it
-        reaches from one value to the next). Nothing for other levels."""
+        """Return, for each stored level above a subsection, the terms of its subscript that are not known there: (mode of the view, how
+        far it reaches from one value to the next). Empty for other levels."""
         kind = self.levels[level]
         if not isinstance(kind, Subsection) or not kind.across:
             return ()
@@ -129,7 +129,7 @@ class View(Format):
         }  # fmt: skip
 
     def steps_along(self, modes: Sequence[int]) -> bool:
-        """Whether the values at one value after another of these modes of the view stand side by side in memory."""
+        """Whether neighbouring values along these modes of the view are neighbours in memory."""
         last = self.subscripts[self.stored.order[-1]]
         factors = dict(last.terms)
         return len(modes) == 1 and factors.get(modes[0]) == 1 and self.stored.levels[-1].full and not last.wraps

@@ -1,4 +1,4 @@
-"""Warnings to users, where the line of source that is shown is theirs, and notes for the log ``sparsetune.native``."""
+"""Warnings that point at the user's line of source, and notes for the log ``sparsetune.native``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def inform(message: str, *values: object) -> None:
-    """Note in the log ``sparsetune.native`` how the native helpers are replaced."""
-    import logging  # hardly ever needed
+    """Write to the log ``sparsetune.native``, which tells what replaces the native helpers."""
+    import logging  # seldom needed
 
     logging.getLogger("sparsetune.native").info(message, *values)
 
 
 def warn(message: str) -> None:
-    """Warn of something that goes on, but not as the user thinks; the place that is shown is where this package was called."""
+    """Warn that something works, but not as the user expects. The warning points at the line that called this package."""
     frame, depth, level = sys._getframe(), 1, 1
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
