@@ -1,1 +1,1 @@
-"""The public calls that join compiler, data files and tuner: what each needs is imported when it is called."""
+"""The public calls that join compiler, data files and tuner; each imports what it needs when it is called."""

@@ -42,8 +42,8 @@ def compile(  # noqa: A001  # the contract's name
         schedule: None or "default", a text (DESIGN 4.3), a ``Schedule``, or "auto": what ``evaluate`` would use, decided
             at the first call or binding, and kept; small dense extents are compiled in then.
         dtype: of the values; None: ``numpy.result_type`` of the operands at the first call.
-        target: "cpu"; "cuda": an NVIDIA GPU; "interpreter": Python, which checks every access and counts operations; "cuda-executor":
-            what runs on a GPU, thread by thread on the processor, checked.
+        target: "cpu"; "cuda": an NVIDIA GPU; "interpreter": Python, which checks every access and counts operations; "cuda-executor": the
+            code for a GPU, run thread by thread in Python and checked in the same way.
         semiring: (add, multiply), such as ("min", "+"); None: ("+", "*").
         convert: "auto", or "never" to refuse schedules that convert operands.
         arch: architecture of the GPU that is meant, such as "sm_90", which need not be here; None: this machine's.

@@ -70,7 +70,7 @@ def einsum(
     Args:
         subscripts: NumPy's text; or the first operand, where lists of numbers follow.
         operands: in the order of the text.
-        optimize: taken as NumPy's is, without effect: the schedule decides in which order operands are contracted.
+        optimize: accepted for NumPy's sake and without effect, since the schedule decides in which order operands are contracted.
         output_format, schedule, shape, dtype, target, threads, convert, semiring, database, memory_bound, cache_share: as for
             ``evaluate``; the result is dense unless ``output_format`` or ``output_pattern`` says otherwise.
         output_pattern: the access of an operand whose pattern the result has, ``"A(i,:)"``, or ``"A"``: as for ``evaluate``.

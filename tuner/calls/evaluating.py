@@ -112,9 +112,9 @@ def evaluate(
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
         boundary: what compound subscripts such as ``B(i + j)`` read outside of their operand, where ``shape`` or another operand lets
             indices go that far: "fill" (None) for the fill value, "wrap" for the other end; or one of these by index.
-        output_pattern: the access of an operand whose pattern the result has, and nothing else is computed: ``"I(x,y,:)"``, ":" for
-            modes that are projected out; indices of the result that are not named are dense. ``"I"`` alone where it has the indices of
-            the left side in order. Where ``output_format`` is None the result is sparse then.
+        output_pattern: the access of an operand whose pattern the result has, ``"I(x,y,:)"`` with ":" for modes that are projected out;
+            nothing is computed elsewhere. Indices of the result that the access lacks are dense. ``"I"`` alone means the indices of the
+            left side in their order. The result is then sparse even where ``output_format`` is None.
 
     Returns:
         An ndarray (a numpy scalar for order 0) where the result is dense, else a ``Tensor``.
@@ -136,7 +136,7 @@ def evaluate(
     if any(limit is not None for limit in limits.values()):
         from ..limits import make_limits
 
-        make_limits(memory_bound, cache_share)  # says what limits are
+        make_limits(memory_bound, cache_share)  # raises an error if a limit is not valid
 
     def choose(*request: Any) -> Schedule:
         given = compute.checked_extents(request[0], shape) or None
@@ -170,10 +170,13 @@ def evaluate_all(
 ) -> list[Any]:
     """Compute expressions in order; a result is an operand of those that follow, in the format in which it was made.
 
-    ``+=`` starts from the operand given. Products of one sparse tensor of three modes or more with ndarrays, such as MTTKRP in all modes,
-    are computed in one pass over it, which shares partial products between them, where the cost model says that it pays and no schedule,
-    format, dtype or limit is given for them. A product of a sparse operand with dense ones that stands several times, up to names of
-    indices, such as the scores of a graph attention layer, is computed once where that pays, under the same conditions but for formats.
+    ``+=`` starts from the given operand. Two savings are made where the cost model says that they pay and no schedule, dtype or limit is
+    given for the expressions:
+
+    - products of one sparse tensor of three modes or more with ndarrays, such as MTTKRP in all modes, are computed in one pass over the
+      tensor and share partial products (if no format is given either);
+    - a product of a sparse operand with dense ones that occurs several times up to the names of its indices, such as the scores of a
+      graph attention layer, is computed once.
 
     Args:
         expressions: index notation, a result each, of different names.
@@ -185,7 +188,7 @@ def evaluate_all(
         The results, in order.
 
     Raises:
-        ExpressionError: two results have one name; an operand is missing or not used; an option names what there is not.
+        ExpressionError: two results have one name; an operand is missing or not used; an option names an unknown result.
         SparsetuneError: as ``evaluate``.
     """
     options = {

@@ -28,12 +28,13 @@ def tensor(
             ``Tensor``, (coordinates, values) with coordinates of shape (order, nnz), or the path of a .mtx, .tns (.gz) or
             .npz file.
         format: how to store it; None: dense for ndarrays, CSR or CSC for matrices, CSF for the rest.
-        shape: extents, where data do not say them.
+        shape: the extents, where the data do not say them.
         dtype: of the values; None: as they are.
-        fill_value: what is not stored stands for, as the identity of a semiring's sum; None: the data's own, or 0.
+        fill_value: the value of entries that are not stored, such as the identity of a semiring's sum; None: the data's own, or 0.
 
     Raises:
-        DataError: data hold no tensor. FormatError: the format does not fit it.
+        DataError: the data are no tensor.
+        FormatError: the format does not fit the tensor.
     """
     from ...compiler.storage.construct import tensor as construct
     from ...compiler.storage.foreign import path_of
@@ -46,7 +47,8 @@ def tensor(
 
 
 def from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return operands with what files hold in place of their paths; what is no mapping is left for its reader to refuse."""
+    """Return operands with the tensors of files in place of their paths. If they are no mapping they are returned as they are, and whoever
+    uses them raises the error."""
     if type(operands) is not dict and not isinstance(operands, Mapping):
         return operands
     if all(map(_is_no_path, operands.values())):
@@ -56,14 +58,14 @@ def from_paths(operands: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_no_path(data: Any) -> bool:
-    """Return whether data are surely no path, as can be told without asking them, or importing what knows paths."""
+    """Return whether data are surely no path, told by their type alone, so that nothing has to be imported."""
     kind = type(data)
     return kind is float or kind is int or (kind.__module__.startswith(("numpy", "scipy.sparse")) and not issubclass(kind, str))
 
 
 @cache
 def _path_of() -> Callable[[Any], str | None]:
-    """Import what knows paths; found at once from the second call on."""
+    """Import the function that recognises paths; the second call finds it at once."""
     from ...compiler.storage.foreign import path_of
 
     return path_of
@@ -73,7 +75,7 @@ def on_pattern(
     expression: str, operands: Mapping[str, Any], pattern: str | None, output_format: Format | str | None,
     semiring: tuple[str, str] | None, dtype: DTypeLike | None,
 ) -> tuple[str, Any, Format | str | None]:  # fmt: skip
-    """Return expression, operands and format of the result, on the pattern of an operand where one is asked for."""
+    """Return expression, operands and format of the result, changed to compute on the pattern of an operand where ``pattern`` names one."""
     if pattern is None:
         return expression, operands, output_format
     from ...compiler.output_pattern import restriction

@@ -104,7 +104,7 @@ def export(output: str, kind: str, decisions: bool, **given: Any) -> None:
                 records = database.decisions() if decisions or kind == "shipped" else database.records()
                 with _opened(output) as stream:
                     count = _WRITERS[kind](records, stream)
-        except BrokenPipeError:  # who read it has enough
+        except BrokenPipeError:  # the reader has closed the pipe
             raise
         except OSError as error:
             raise DatabaseError(f"cannot write {output}: {error.strerror or error}") from None

@@ -85,7 +85,7 @@ def command(**given: Any) -> int:
 
 
 def _keep() -> None:
-    """Keep this version for later races; where that cannot be, they compare nights instead."""
+    """Keep this version for later races. If that is not possible, later runs compare nights instead."""
     try:
         keep()
     except OSError as error:

@@ -74,7 +74,7 @@ class Operators(click.ParamType):
 
 
 def unique(ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Return pairs as a mapping; each name may be given once."""
+    """Return pairs as a mapping. Raises ``click.BadParameter``: a name is given twice."""
     found: dict[str, Any] = {}
     for name, given in value:
         if name in found:

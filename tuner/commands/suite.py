@@ -21,7 +21,7 @@ from .output import interruptible, leave, note, print_json, print_table, require
 if TYPE_CHECKING:
     from ..distributed.crew import Crew
 
-_MOST_INPUTS = 40  # that a description names
+_MOST_INPUTS = 40  # inputs that a description names
 
 
 @click.command(
@@ -66,7 +66,7 @@ def command(**given: Any) -> int:
         return 0
     with crew:
         status = _run(given, crew)
-    if crew.lost:  # MPI waits for those at its end
+    if crew.lost:  # MPI would wait for the lost ranks at its end
         leave(status)
     return status
 
@@ -95,7 +95,7 @@ def _run(given: dict[str, Any], crew: Crew | None) -> int:
 
 
 def _told(outcome: Outcome) -> Outcome:
-    """Say in one line what did not become of an item, when it happens."""
+    """Print a line for an item that failed or was skipped, as soon as that is known."""
     if outcome.result is None:
         note(f"{outcome.item.label} on {outcome.item.input.name}: {_status(outcome)}")
     return outcome

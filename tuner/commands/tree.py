@@ -22,6 +22,6 @@ def _branches(depths: Sequence[int], place: int) -> str:
 
 
 def _goes_on(depths: Sequence[int], place: int, level: int) -> bool:
-    """Return whether another line of a level follows below, before a line of an outer level."""
+    """Return whether another line of a level follows before the next line of an outer level."""
     below = next((depth for depth in depths[place + 1 :] if depth <= level), 0)
     return below == level

@@ -33,7 +33,7 @@ def open_database(url: str | os.PathLike[str] | None = None, read_only: bool = F
     Raises:
         DatabaseError: it cannot be opened, is no schedule database, or one of a newer version.
     """
-    from .store import Database  # as its connections, of which a lookup without a database needs nothing
+    from .store import Database  # imported here, since a lookup without a database does without
 
     text = database_url(url)
     path = sqlite_path(text)

@@ -1,4 +1,4 @@
-"""Checks of the fields of records, put together into tables, and the reading of an object by such a table."""
+"""Checks of the fields of records, and a reader that applies a table of them to a JSON object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...compiler.errors import DatabaseError
 from ...compiler.source import quoted
 
 Check = Callable[[Any], Any]
-"""Returns what a field holds, as it is kept, or raises ``Unfit``."""
+"""Takes the value of a field and returns it as it is stored, or raises ``Unfit``."""
 
 NAME_LETTERS, TEXT_LETTERS = 1_000, 20_000
 LARGEST = 2**63 - 1
@@ -20,11 +20,11 @@ _MOST_ITEMS, _DEPTH = 100_000, 8
 
 
 class Unfit(Exception):
-    """A field does not hold what is expected, which is said in words."""
+    """A field does not hold what is expected; the message says what is."""
 
 
 def read_fields(given: object, kind: type, checks: Mapping[str, Check], where: str = "") -> dict[str, Any]:
-    """Return the checked fields of an object that stands for a value of a class, whose defaults stand in for missing ones.
+    """Return the checked fields of an object that represents a value of a class; missing fields get the defaults of the class.
 
     Args:
         given: an object of JSON.
@@ -54,7 +54,7 @@ def read_fields(given: object, kind: type, checks: Mapping[str, Check], where: s
 
 
 def shown(value: object) -> str:
-    """Return a value of JSON as it stands in messages: on one line, cut."""
+    """Return a value of JSON for a message: on one line, shortened."""
     match value:
         case str():
             return quoted(value, 40)
@@ -70,7 +70,7 @@ def shown(value: object) -> str:
 
 
 def text(most: int = NAME_LETTERS, plain: bool = True, empty: bool = True) -> Check:
-    """Text that every database can hold; plain text can also be printed."""
+    """Return a check for texts that every database can hold; plain texts can also be printed."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > most or (not value and not empty):
@@ -83,7 +83,7 @@ def text(most: int = NAME_LETTERS, plain: bool = True, empty: bool = True) -> Ch
 
 
 def _is_unicode(value: str) -> bool:
-    """Return whether a text has letters only, no halves of such."""
+    """Return whether a text can be encoded as UTF-8: it has no half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -117,7 +117,7 @@ def is_whole(value: Any) -> bool:
 
 
 def truth(value: Any) -> bool:
-    """True or false, which tables hold as 1 and 0."""
+    """Check for true or false, which tables hold as 1 and 0."""
     if not isinstance(value, int) or value not in (0, 1):
         raise Unfit("true or false")
     return bool(value)
@@ -149,7 +149,7 @@ def list_of(check: Check) -> Check:
 
 
 def pairs_of(check: Check) -> Check:
-    """Pairs of a name and a value; no name comes twice."""
+    """Return a check for pairs of a name and a value; no name comes twice."""
 
     def check_pair(value: Any) -> tuple[str, Any]:
         if not isinstance(value, (list, tuple)) or len(value) != 2:
@@ -166,7 +166,7 @@ def pairs_of(check: Check) -> Check:
 
 
 def facts(value: Any) -> dict[str, Any]:
-    """Words and numbers by name, nested a few times at most."""
+    """Check for words and numbers by name, nested a few times at most."""
     if not isinstance(value, Mapping):
         raise Unfit("an object")
     return _plain(dict(value), _DEPTH)
@@ -192,7 +192,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def moment(value: Any) -> str:
-    """A time in ISO 8601 with its offset, so that texts of equal offsets are ordered as the times are."""
+    """Check for a time in ISO 8601 with its offset: texts of equal offsets are ordered as the times are."""
     text(40)(value)
     try:
         offset = datetime.fromisoformat(value).utcoffset()

@@ -1,4 +1,4 @@
-"""The gate of the database: a record with meaning goes in and comes out, anything else is refused with one line that says why.
+"""The gate of the database: only records with a meaning go in and come out; any other is refused with one line that says why.
 
 Files of records come from other people, are edited by hand, and were written by other versions. So every field is checked, on the
 way in (``interchange``) and on the way out (``store``): its type, its range, that times are finite and positive, and that the
@@ -27,11 +27,11 @@ MOST_TOLD = 20
 _seconds = fields.number(*SECONDS, "a number of seconds")
 _ratio = fields.number(1e-9, 1e9)
 _amount = fields.number(0, 1e9)
-_FIGURES = {"seconds": _seconds, "others": fields.number(-1e9, 1e9)}  # of a sample; what is left after a difference may be negative
+_FIGURES = {"seconds": _seconds, "others": fields.number(-1e9, 1e9)}  # of a sample; differences of counters may be negative
 
 
 def sample(value: Any) -> tuple[float, ...]:
-    """Return the figures of ``records.SAMPLE``, all but the last ones, or seconds alone."""
+    """Check for the figures of ``records.SAMPLE``; the last ones may be missing, or all but the seconds."""
     if not isinstance(value, (list, tuple)):
         return (_seconds(value),)
     if len(value) not in SAMPLE_LENGTHS:
@@ -94,11 +94,11 @@ _DECISION: dict[str, fields.Check] = _COMMON | {
 
 
 def told(found: Iterable[Any], tell: Callable[[str], None]) -> Iterator[Any]:
-    """Yield the records among records and lines that say why one is none; tell the lines, of many the first ones.
+    """Yield the records of a mixed series, and report the lines that stand in it for records without meaning, only the first of many.
 
     Args:
-        found: records, and lines.
-        tell: takes a line for people.
+        found: records, and lines that say why something is no record.
+        tell: called with each line to report.
     """
     ignored = 0
     for item in found:
@@ -116,7 +116,7 @@ def read_json(text: object) -> Any:
     """Return what a JSON text means.
 
     Raises:
-        DatabaseError: it is none, or one that is nested too deeply or holds numbers that are too long.
+        DatabaseError: the text is not JSON, is nested too deeply, or holds numbers that are too long.
     """
     if not isinstance(text, str):
         raise DatabaseError(f"not a JSON text but {fields.shown(text)}")
@@ -135,7 +135,8 @@ def from_json(line: object, judged: bool = True) -> Record:
 
     Args:
         line: the object.
-        judged: whether its schedule has to have a meaning, and to be legal if it ran; else whoever uses it asks, since that takes long.
+        judged: whether to check that its schedule has a meaning, and is legal if it ran. That takes long, so readers that use few of many
+            records leave it to the use.
 
     Raises:
         DatabaseError: the object is no record, one of a newer version, or one of its fields has no meaning.
@@ -173,7 +174,7 @@ def _nested(line: dict[str, Any], version: int) -> dict[str, Any]:
 
 
 def _whole_fault(record: Record, judged: bool) -> str | None:
-    """Return what is wrong with a record whose fields are right by themselves."""
+    """Return what is wrong with a record whose fields are each valid; None if nothing is."""
     workload, entry = record.workload, record.input
     if fault := kernel_fault(workload, tuple(name for name, _ in entry.extents)):
         return fault

@@ -36,7 +36,7 @@ _KERNEL_TUNER_FAILURE = {
     Status.TIMEOUT: "RuntimeFailedConfig",
     Status.WRONG: "RuntimeFailedConfig",
 }
-_BATCH = 500  # records a transaction while importing
+_BATCH = 500  # records that one transaction of an import adds
 
 
 def write_json_lines(records: Iterable[Record], stream: IO[str]) -> int:
@@ -56,7 +56,7 @@ CSV_COLUMNS = (
 
 
 def write_csv(records: Iterable[Record], stream: IO[str]) -> int:
-    """Write one record a row, below a head of ``CSV_COLUMNS``; return how many. Cells of what a record does not have are empty."""
+    """Write one record a row, below a head of ``CSV_COLUMNS``; return how many. Cells of fields that a record lacks are empty."""
     writer = csv.DictWriter(stream, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     count = 0
@@ -72,12 +72,12 @@ def write_csv(records: Iterable[Record], stream: IO[str]) -> int:
 def read_json_lines(
     path: Path, tell: Callable[[str], None] = warn, like: Mapping[str, object] | None = None, judged: bool = True
 ) -> Iterator[Record]:
-    """Yield the records of a file; what is none, such as a last line torn by a crash, is told of in a line that names it.
+    """Yield the records of a file; a line that holds none, such as a last line cut short by a crash, is reported by its number.
 
     Args:
         path: of the file.
-        tell: takes a line for people.
-        like: what records are to say of some fields; others are passed over, which is far quicker than asking whether they are sound.
+        tell: called with each message.
+        like: values that some fields must have; other records are skipped, which is far quicker than checking them.
         judged: as of ``from_json``.
 
     Raises:
@@ -87,7 +87,7 @@ def read_json_lines(
 
 
 def _read_lines(path: Path, like: Mapping[str, object], judged: bool) -> Iterator[Record | str]:
-    """Yield the record of every line of a file that says something of some fields, or why it is none."""
+    """Yield the record of every line whose fields have the values of ``like``, or a message where a line holds none."""
     wanted = [json.dumps(value).encode() for value in like.values() if isinstance(value, str)]
     for number, line in enumerate(_lines(path), 1):
         if line.strip() and all(text in line for text in wanted):
@@ -110,7 +110,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def import_json_lines(database: Database, path: Path, tell: Callable[[str], None] = warn) -> tuple[int, int]:
-    """Add the records of a file; those that are there already stay as they are. Return how many were read, and how many were not there.
+    """Add the records of a file; those that the database has already stay as they are. Return how many were read, and how many were new.
 
     Raises:
         DatabaseError: the file cannot be read or holds no record, or the database cannot be written.

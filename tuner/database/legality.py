@@ -20,9 +20,9 @@ from ...compiler.schedule.schedule import Schedule
 from ..records import SEPARATOR, Workload, formats_and_edges
 
 MOST_DIRECTIVES = 128
-"""Of a schedule in a record; the time to judge it grows with the third power."""
+"""Most directives of a schedule in a record; the time to judge it grows with the third power of their number."""
 
-_SCHEDULES, _KERNELS = 4096, 256  # that are remembered
+_SCHEDULES, _KERNELS = 4096, 256  # how many verdicts are remembered
 
 
 @frozen
@@ -51,7 +51,10 @@ def kernel_fault(workload: Workload, indices: tuple[str, ...]) -> str | None:
 
 
 def schedule_fault(workload: Workload, extents: tuple[tuple[str, int], ...], schedule: str, legal: bool) -> str | None:
-    """Return why a schedule has no meaning, or, where it has to be legal, is not for a kernel that has a meaning; None if all is well."""
+    """Return why a schedule has no meaning or, if ``legal`` is asked for, is not legal for the kernel; None if nothing is wrong.
+
+    The kernel has a meaning (``kernel_fault``).
+    """
     kernel = workload.kernel, workload.formats, workload.semiring
     found = _understood(*kernel)
     assert isinstance(found, _Kernel)
@@ -71,7 +74,7 @@ def _schedule_fault(kernel: tuple[str, str, str], constants: tuple[tuple[str, in
             apply_schedule(found.default.program, directives, found.default.formats, dict(constants))
     except SparsetuneError as error:
         return f"schedule: {_first_line(error)}"
-    except Exception as error:  # a fault of the compiler in one record must not keep the others from whoever reads them
+    except Exception as error:  # a defect of the compiler in one record must not hide the others
         return f"schedule {schedule[:40]!r} cannot be judged ({type(error).__name__})"
     return None
 

@@ -18,7 +18,7 @@ _CHECKS = {
     },
     "sqlite": {"PRAGMA integrity_check": "{}"},
 }  # fmt: skip
-"""By kind of server: queries that give a row for each thing that its engine finds wrong, and what is told of it."""
+"""By kind of server: queries that give a row for each fault that its engine finds, and the message for a row."""
 
 
 class ServerConnection:

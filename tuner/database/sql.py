@@ -54,10 +54,10 @@ _ADDED: dict[int, dict[str, dict[str, str]]] = {
     },
     3: {"st_workload": {"semiring": "TEXT NOT NULL DEFAULT '+,*'"}},
 }  # fmt: skip
-"""Columns with their types that a version added."""
+"""The columns, with their types, that each version added."""
 
 _RENAMED: dict[int, dict[str, dict[str, str]]] = {2: {"st_measurement": {"samples": "times"}}}
-"""Columns that a version renamed, with the names that they had."""
+"""The columns that each version renamed, with their old names."""
 
 
 def migration(version: str) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def _since(version: str, changes: dict[int, dict[str, dict[str, str]]]) -> list[
 
 
 def _stored(version: str, table: str, column: str, alias: str = "r") -> str:
-    """Return the SQL for a column in tables of some version."""
+    """Return the SQL that reads a column from tables of some version."""
     for tables in _since(version, _RENAMED):
         if column in tables.get(table, {}):
             return f"{alias}.{tables[table][column]}"
@@ -101,7 +101,7 @@ INSERT_MEASUREMENT = _insert("st_measurement", ("key", "workload", "input", "env
 INSERT_DECISION = _insert("st_decision", ("key", "workload", "input", "environment", *DECISION_COLUMNS))
 
 FILTERS = (*WORKLOAD_COLUMNS, "workload", "input", "campaign", "role", "status", "schedule")
-"""What records can be selected by."""
+"""The fields that records can be selected by."""
 
 
 def select(table: str, columns: tuple[str, ...], filters: tuple[str, ...], version: str) -> str:

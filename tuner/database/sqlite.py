@@ -76,7 +76,7 @@ class SqliteConnection:
                 return database
             try:
                 return _connect_read_only(self._path, "mode=ro")
-            except sqlite3.OperationalError:  # a folder that cannot be written has no place for the shared-memory file
+            except sqlite3.OperationalError:  # the folder cannot be written, and the shared-memory file needs a place in it
                 return _connect_read_only(self._path, "mode=ro&immutable=1")
 
     def _set_up(self, database: sqlite3.Connection) -> None:
@@ -107,7 +107,7 @@ class SqliteConnection:
 
 
 def _text(stored: bytes) -> str:
-    """Return a stored text; of one that is not UTF-8, which SQLite does not mind, something that no field takes."""
+    """Return a stored text. SQLite may hold text that is not UTF-8; for that, return a text that no field accepts."""
     return stored.decode("utf-8", "surrogateescape")
 
 

@@ -21,7 +21,7 @@ from .gate import from_json, read_json, told
 Row = tuple[Any, ...]
 
 COLUMNS = {"measurement": sql.MEASUREMENT_COLUMNS, "decision": sql.DECISION_COLUMNS}
-"""Of the kinds of records, without their keys and what they point to."""
+"""The columns of each kind of record, without its key and what it points to."""
 
 _READABLE = frozenset(str(version) for version in range(1, SCHEMA_VERSION + 1))
 
@@ -55,7 +55,7 @@ class Connection(Protocol):
         ...
 
     def stamp(self) -> object:
-        """Return a value that changes when records are added; None where that cannot be told cheaply."""
+        """Return a value that changes when records are added; None where finding that out is expensive."""
         ...
 
     def close(self) -> None: ...
@@ -96,14 +96,14 @@ class Database:
         return self._connection.stamp()
 
     def add(self, *records: Record) -> int:
-        """Add records, all or none; one that is there already is left as it is. Return how many were not there."""
+        """Add records, all or none; one that is there already stays as it is. Return how many were new."""
         statements = [statement for record in records for statement in _statements(record)]
         rows = self._connection.write(statements)
         own = (sql.INSERT_MEASUREMENT, sql.INSERT_DECISION)
         return sum(count for (statement, _), count in zip(statements, rows, strict=True) if statement in own)
 
     def measurements(self, **filters: Any) -> Iterator[Measurement]:
-        """Yield measurements, oldest first, that equal all filters (``sql.FILTERS``); those without meaning are named in a warning."""
+        """Yield measurements that match all filters (``sql.FILTERS``), oldest first; a warning names records without meaning."""
         yield from told(self._read("measurement", filters), self._tell)
 
     def decisions(self, **filters: Any) -> Iterator[Decision]:
@@ -153,7 +153,7 @@ class Database:
         self._version = self._migrated(version) if create and version != str(SCHEMA_VERSION) else version
 
     def _make_tables(self) -> None:
-        """Make the tables. Of two processes that do so at the same time PostgreSQL refuses one, once those of the other are there."""
+        """Make the tables. If two processes do so at the same time, PostgreSQL refuses one of them, which then finds the other's tables."""
         statements = [*((table, {}) for table in sql.TABLES), (sql.INSERT_VERSION, {"version": str(SCHEMA_VERSION)})]
         try:
             self._connection.write(statements)
@@ -198,7 +198,7 @@ def _statements(record: Record) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _storable(value: Any) -> Any:
-    """Return a value that every database holds: names of files and what compilers say may have letters that are none."""
+    """Return a value that every database can hold: file names and the output of compilers may have characters that are not Unicode."""
     if isinstance(value, bool):
         return int(value)
     return value.encode("utf-8", "replace").decode().replace("\0", "?") if isinstance(value, str) else value
@@ -229,7 +229,7 @@ def _dump_input(entry: Input) -> str:
 
 
 def _line(kind: str, row: Row) -> dict[str, Any]:
-    """Return the JSON object of a record that a row stands for, whatever is in it."""
+    """Return the JSON object of the record in a row, whatever the row holds."""
     columns = COLUMNS[kind]
     count = 1 + len(columns)
     fields = dict(zip(columns, row[1:count], strict=True))

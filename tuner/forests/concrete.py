@@ -1,4 +1,4 @@
-"""The stages of Dias et al. that wait for the input (section 5.3): least time among what fits the cache, then how leaves access memory."""
+"""The stages of Dias et al. that need the input (section 5.3): least time among what fits the cache, then how leaves access memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ...compiler.format import Format
 from ...compiler.space.forests.forest import Forest, Placed
 
 BYTES = 8
-"""Bytes of an element of a buffer."""
+"""The bytes of an element of a buffer."""
 
 
 def fastest(forests: Mapping[Forest, Mapping[str, Format]], sizes: Mapping[str, float]) -> Forest:
-    """Return, of forests that take the same time, the one whose leaves access memory best; of equal ones, that whose loops
-    agree most with the orders in which tensors are stored.
+    """Return, of forests that take the same time, the one whose leaves access memory best; of equal ones, the one whose loops agree most
+    with the orders in which tensors are stored.
 
     Args:
         forests: at least one, each with the formats in which it reads operands and writes the result.
@@ -24,8 +24,10 @@ def fastest(forests: Mapping[Forest, Mapping[str, Format]], sizes: Mapping[str, 
 
 
 def access_cost(forest: Forest, formats: Mapping[str, Format], sizes: Mapping[str, float]) -> float:
-    """Return how far apart leaves access memory: for every tensor at a leaf whose last index is not that of the leaf's innermost loop,
-    but which has it, the elements between two accesses; a leaf without loops of its own accesses nothing apart."""
+    """Return how far apart leaves access memory: the sum, over the tensors at leaves, of the elements between two accesses.
+
+    A tensor counts if it has the index of the leaf's innermost loop, but not as its last index; a leaf without loops of its own counts 0.
+    """
     names = forest.contraction.indices
     return sum(
         prod(sizes[name] for name in modes[modes.index(names[place.order[-1]]) + 1 :])
@@ -37,7 +39,7 @@ def access_cost(forest: Forest, formats: Mapping[str, Format], sizes: Mapping[st
 
 
 def disagreements(forest: Forest, formats: Mapping[str, Format]) -> int:
-    """Return in how many pairs of indices of a tensor the loops around a term come in another order than the tensor has them."""
+    """Return for how many pairs of a tensor's indices the loops around a term come in another order than the tensor stores them."""
     names = forest.contraction.indices
     found = 0
     for place in forest.placed:
@@ -49,7 +51,7 @@ def disagreements(forest: Forest, formats: Mapping[str, Format]) -> int:
 
 
 def _tensors(forest: Forest, place: Placed, formats: Mapping[str, Format]) -> Iterator[tuple[str, ...]]:
-    """Yield the indices of what a term reads and writes of operands and result, in the order in which they are stored."""
+    """Yield, for each operand that a term reads and the result if it writes that, the indices in the order of storage."""
     accesses = [forest.contraction.operands[part.bit_length() - 1] for part in place.term.parts if not part & (part - 1)]
     if place.term.operands == forest.contraction.everything:
         accesses.append(forest.contraction.target)

@@ -39,7 +39,7 @@ class Stored:
     Attributes:
         name: of the operand.
         levels: their indices, outermost first.
-        symbols: of how many positions each has.
+        symbols: for each level the symbol for its number of positions.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Domain:
 
     Attributes:
         contraction: what is computed, with operands as they are stored.
-        extents: by index.
-        shares: of what sparse operands store, by name.
-        quotients: of two extents, by their indices.
-        stored: the sparse operands, in every order that costs know.
+        extents: the range of each extent, by index.
+        shares: the range of the share of entries that each sparse operand stores, by name.
+        quotients: the range of quotients of two extents, by their indices.
+        stored: the sparse operands, in every order of levels that costs may use.
     """
 
     contraction: Contraction
@@ -66,7 +66,7 @@ class Domain:
     stored: tuple[Stored, ...]
 
     def knowing(self, other: Contraction) -> Domain:
-        """Return the domain with symbols for operands in the orders of another contraction; those that are known as they are."""
+        """Return the domain with symbols for the operands of another contraction, in the orders of their levels there, added."""
         given = dict(self.contraction.chains)
         found = list[Stored]()
         for operand, _ in other.chains:
@@ -80,7 +80,8 @@ class Domain:
         return all(low == high for low, high in (*self.extents.values(), *self.shares.values()))
 
     def points(self, count: int, seed: int = 0) -> list[dict[str, float]]:
-        """Return admitted sizes: corners and points between, evenly spread over orders of magnitude; at least one if there is any."""
+        """Return up to ``count`` admitted sizes: corners, and points between that are evenly spread over orders of magnitude; at least one
+        if any size is admitted."""
         if self.is_point:
             return [self.sizes({name: low for name, (low, _) in (*self.extents.items(), *self.shares.items())})]
         source = random.Random(seed)
@@ -100,7 +101,7 @@ class Domain:
         )
 
     def sizes(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return a value for every symbol of a cost: extents, and stored positions of every level."""
+        """Return a value for every symbol that costs may have: extents, and stored positions of every level."""
         found = {name: values[name] for name in self.extents}
         for operand in self.stored:
             share = values[operand.name]
@@ -112,7 +113,7 @@ class Domain:
 
 
 def _hit(share: float, below: float) -> float:
-    """Return the probability that one of some components is stored."""
+    """Return the probability that at least one of ``below`` components is stored."""
     return 1.0 if share >= 1 else -math.expm1(below * math.log1p(-share))
 
 
@@ -125,15 +126,15 @@ def _drawn(low: float, high: float, source: random.Random, number: int) -> float
 
 
 def domain_of(contraction: Contraction, ranges: Mapping[str, Range] | None, others: Iterable[Contraction] = ()) -> Domain:
-    """Return the domain of ranges by index, by sparse operand (share), and by quotient such as "i/l"; the rest is usual.
+    """Return the domain of ranges by index, by sparse operand (share), and by quotient such as "i/l"; ``usual_ranges`` for the rest.
 
     Args:
         contraction: what is computed.
         ranges: as the user gave them.
-        others: the same with operands in other orders of their levels.
+        others: the same contraction with operands in other orders of their levels.
 
     Raises:
-        ExpressionError: a key is none of these, or a range is not one of positive numbers, the least first.
+        ExpressionError: a key is none of these, or a range is not two positive numbers, the least first.
     """
     usual = usual_ranges()
     names = [contraction.operands[number].tensor for number, _ in contraction.chains]
@@ -160,7 +161,7 @@ def domain_of(contraction: Contraction, ranges: Mapping[str, Range] | None, othe
 
 
 def checked_ranges(ranges: Mapping[str, Range] | None) -> Iterator[tuple[str, Range]]:
-    """Yield the ranges as numbers. Raises ExpressionError: they are no pairs of positive numbers, the least first."""
+    """Yield the ranges as numbers. Raises ``ExpressionError``: one is not a pair of positive numbers, the least first."""
     if ranges is not None and not is_by_name(ranges):
         raise ExpressionError(f"ranges are given by index, such as {{'i': (1, 1e6)}}, not as {type(ranges).__name__}")
     for key, bounds in (ranges or {}).items():

@@ -1,8 +1,8 @@
-"""Which costs are beaten: another one is never above them for any admitted sizes, and is below them for some (Dias et al., 5.2).
+"""Which costs are beaten: a cost is beaten if another one is never above it for admitted sizes, and below it for some (Dias et al., 5.2).
 
-Three ways decide, the cheap ones first. Admitted sizes at which a cost is lower show that it is not beaten. A difference of
-posynomials is nonnegative where every negative monomial is covered by positive ones that are never smaller, judged by intervals.
-The rest is asked of Z3, over real numbers. What stays unknown is taken for not beaten.
+Three ways decide, the cheap ones first. A cost that is lower at some admitted sizes is not beaten. A difference of posynomials is not
+negative if every negative monomial is covered by positive ones that are never smaller, by intervals. Z3 decides the rest, over real
+numbers. A cost of which Z3 finds nothing counts as not beaten.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Dominance:
 
     Args:
         domain: the admitted sizes.
-        plain: ask Z3 alone (to check the other ways).
-        watch: called now and then; raises what ends a search that takes too long.
+        plain: use Z3 alone (to check the other two ways).
+        watch: called now and then; ends a search that takes too long by raising an exception.
     """
 
     def __init__(self, domain: Domain, plain: bool = False, watch: Callable[[], None] = lambda: None) -> None:
@@ -45,7 +45,7 @@ class Dominance:
         return self.domain.points(POINTS)
 
     def undominated(self, found: Sequence[Costs]) -> list[Costs]:
-        """Return the costs that no other is never above and somewhere below in time or memory, in their order."""
+        """Return the costs that no other one beats, in their order: none is never above it in time and memory, and somewhere below."""
         times, memories = (self._values([part(one) for one in found]) for part in (_time, _memory))
         kept = []
         for place, one in enumerate(found):
@@ -61,7 +61,7 @@ class Dominance:
         return kept
 
     def _values(self, found: Iterable[Posynomial]) -> np.ndarray:
-        """Return costs at the points that are looked at, a row each."""
+        """Return the values of costs at the points of the domain that are tried, a row for each cost."""
         return np.array([[one.at(sizes) for sizes in self._points] for one in found])
 
     def never_above(self, one: Posynomial, other: Posynomial) -> bool:
@@ -78,8 +78,8 @@ class Dominance:
     # Intervals
 
     def _covered(self, one: Posynomial, other: Posynomial) -> bool:
-        """Return whether the first is at most the second, as far as intervals tell: each monomial of which it has more is covered by
-        monomials of which the second has more, and which are never smaller."""
+        """Return whether intervals show that the first is at most the second: each monomial of which the first has more is covered by
+        monomials of which the second has more and which are never smaller."""
         difference = Counter(dict(other.terms))
         difference.subtract(dict(one.terms))
         left = {monomial: float(count) for monomial, count in difference.items() if count > 0}
@@ -108,7 +108,7 @@ class Dominance:
         return best
 
     def _bounded_below(self, over: Counter[str], under: Counter[str]) -> Iterable[float]:
-        """Yield bounds: by intervals as they are, and with stored positions in the denominator replaced by what bounds them."""
+        """Yield lower bounds: from the intervals, and with stored positions in the denominator replaced by upper bounds of them."""
         yield self._interval(over, under)
         for operand in self.domain.stored:
             symbols = operand.symbols
@@ -116,7 +116,7 @@ class Dominance:
                 if not under[symbol]:
                     continue
                 less = under - Counter([symbol])
-                for deeper in symbols[level + 1 :]:  # a position has one below it at least
+                for deeper in symbols[level + 1 :]:  # each position has at least one below it
                     if over[deeper]:
                         yield from self._bounded_below(over - Counter([deeper]), less)
                 more = Counter(operand.levels[: level + 1])
@@ -147,7 +147,7 @@ class Dominance:
     # Z3
 
     def _proved(self, one: Posynomial, other: Posynomial) -> bool:
-        """Return whether Z3 finds no admitted sizes, spread in any way, at which a cost is above another."""
+        """Return whether Z3 proves that no admitted sizes, whatever the pattern, make a cost larger than another."""
         self.asked += 1
         self._watch()
         try:

@@ -28,12 +28,12 @@ ANY_FOREST = ForestRules(PathRules(pairwise=False), fused=False, derived=False)
 
 @frozen
 class ForestClass:
-    """Forests of one cost.
+    """Forests of equal cost.
 
     Attributes:
-        costs: what each of them costs.
-        count: how many they are.
-        listed: yields them, in canonical order.
+        costs: the cost of each.
+        count: how many there are.
+        listed: returns an iterator over them, in canonical order.
     """
 
     costs: Costs
@@ -47,7 +47,7 @@ class FrontierForest:
     Attributes:
         forest: its loops and terms.
         costs: what it costs.
-        task_set: None; the costs of forests are counts.
+        task_set: always None, since forests are judged by counts and not by task sets.
     """
 
     task_set = None
@@ -155,8 +155,8 @@ class ForestExploration:
         return f"ForestExploration({self.expression!r}: {stages}; costs {', '.join(str(one.costs.time) for one in self.classes[:3])})"
 
     def chosen(self, sizes: Mapping[str, float], memory_bound: float | None = None) -> FrontierForest:
-        """Return the schedule of the frontier that suits an input: of least time among those whose buffers take at most
-        ``cache_share`` of the last-level cache, of all where none does; equal ones by how they access memory (section 5.3).
+        """Return the schedule of the frontier that suits an input: the one of least time among those whose buffers take at most
+        ``cache_share`` of the last-level cache (among all if none does); of equal ones, that which accesses memory best (section 5.3).
 
         Args:
             sizes: extents by index, and positions of the levels of sparse operands (nnz_B_1 ..).
@@ -183,7 +183,7 @@ class ForestExploration:
         return FrontierForest(forest, costs[forest], self.space)
 
     def costs(self, schedule: Schedule | str) -> Costs:
-        """Return what a schedule costs, with what converting operands takes. Raises ExpressionError: it makes no loop nest forest."""
+        """Return the costs of a schedule, conversions of operands included. Raises ``ExpressionError``: it makes no loop nest forest."""
         return forest_costs(*self._found(schedule))
 
     def _found(self, schedule: Schedule | str) -> tuple[Forests, Forest]:

@@ -30,10 +30,9 @@ MOST_OPERANDS = 7
 def spttn(
     assignment: Assignment, formats: Mapping[str, Format], clock: Clock, cost: object, memory_depth: int, ranges: Mapping[str, Range] | None
 ) -> ForestExploration:
-    """Fully fused forests in storage order, those of least depth, and among them the cheapest of every path that costs least
-    (Kanakagiri and Solomonik, section 5).
+    """Explore fully fused forests in storage order: of those of least depth, the cheapest (Kanakagiri and Solomonik, section 5).
 
-    When the time is over while paths are looked at, the best so far are given; the stage says how many of how many paths were.
+    If the time is over before all contraction paths were looked at, the best so far are returned; the stage says how many paths were.
 
     Args:
         assignment, formats: the expression.
@@ -68,8 +67,8 @@ def spttn(
 
 
 SPARSEAUTO = ForestRules(PathRules(pairwise=False, reducing=True), fused=False, derived=False)
-"""Splits at any place, producers that reduce, fused or not at every level; intermediates are dense, so that only terms that read a
-sparse operand keep its storage order (Dias et al., sections 4.5 and 5.1)."""
+"""The space of Dias et al. (sections 4.5 and 5.1): products split at any place, producers that reduce, fusion or none at every level.
+Intermediates are dense, so that only terms that read a sparse operand keep its storage order."""
 
 
 def sparseauto(
@@ -82,9 +81,9 @@ def sparseauto(
 ) -> ForestExploration:
     """The compile-time stages of Dias et al., section 5.2: memory depth, depth poset, costs over all admitted sizes.
 
-    Sparse operands may be put in other orders of their levels first, which takes time and memory for every entry (section 6.5); where a
-    copy has more modes than buffers may have it is not generated. Where ranges are given, the depth poset drops only what costs drop too:
-    depths say what is better where sizes grow without bounds.
+    Sparse operands may first be copied into other orders of their levels, which takes time and memory for every entry (section 6.5); a copy
+    with more modes than buffers may have is not generated. Depths tell what is better only where sizes grow without bounds, so where ranges
+    are given, the depth poset drops only what costs drop too.
     """
     given = Forests(assignment, formats, SPARSEAUTO, watch=clock.watch)
     _check_size(given)
@@ -127,7 +126,7 @@ def _exploration(
 
 @contextmanager
 def _suppressed_after(found: Sequence[object]) -> Iterator[None]:
-    """End what is inside without an error when the time is over, once something was found."""
+    """Leave the block without an error when the time is over, if something was found by then."""
     try:
         yield
     except TuningError:

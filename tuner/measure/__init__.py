@@ -1,1 +1,1 @@
-"""Measurement: candidates run in worker processes, checked, timed until sure, finalists in turn."""
+"""Measurement: candidates run in worker processes, are checked, and are timed until the time is sure; finalists run in turn."""

@@ -1,8 +1,8 @@
 """Company: what else the machine did while something was timed.
 
-A time says little where threads stood ready without a core, where the hypervisor or a quota took cores away, or where other
-processes ran beside. The system counts all of that; it is read before and after each sample, outside of what is timed, kept with
-the sample, and decides whether the sample is judged (``timing``).
+A time says little if threads waited for a core, if the hypervisor or a quota took cores away, or if other processes ran at the same time.
+The system counts all of that. The counters are read before and after each sample, outside of what is timed; they are kept with the sample
+and decide whether it counts (``timing``).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-_WAITED = 0.05  # part of a sample
-_LEAST_WAIT = 5e-5  # seconds; threads that are woken wait so long on an idle machine too
-_STOLEN = 0.02  # part of a sample and core
-_CROWD = 0.5  # cores that others keep busy
+_WAITED = 0.05  # share of a sample that threads may wait for cores before it counts as disturbed
+_LEAST_WAIT = 5e-5  # seconds of waiting that never count: on an idle machine too, woken threads wait that long
+_STOLEN = 0.02  # share of a sample, on each core, that may be taken away before it counts as disturbed
+_CROWD = 0.5  # cores that others keep busy from which on samples are crowded
 _TICK = 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
-_UNSURE = 3 * _TICK  # seconds that cores were busy beyond what this process ran, by chance of where ticks fall
+_UNSURE = 3 * _TICK  # seconds of others' work that may be an error of counting in ticks
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Company:
         waited: threads of this process were ready to run and had no core.
         stolen: the hypervisor gave the cores to other machines.
         throttled: the quota of a control group or the heat of a core held this process back.
-        others: other processes ran: what all cores were busy, less what this process ran. The system counts both in ticks, so that of one
-            sample it is up to a tick a core too much or too little, and may be negative; over many samples that evens out.
-        load: threads of the whole machine, beside the one that looks, that ran or were ready to run at the end of the sample.
-        lacked: threads that parallel loops did without, since others kept them from their cores, or had a moment before.
+        others: other processes ran: the busy time of all cores less that of this process. The system counts both in ticks, so that in one
+            sample it is up to a tick a core too large or too small, and may be negative; over many samples that evens out.
+        load: threads of the whole machine, without the one that asks, that ran or were ready to run at the end of the sample.
+        lacked: threads that parallel loops did without, since other programs had their cores then or shortly before.
     """
 
     seconds: float
@@ -59,27 +59,27 @@ class Company:
     def within(self, seconds: float) -> Company:
         """Return the company of the part of a sample that was timed: so long, in one piece.
 
-        Reading the counters takes time too. Where the process lost its core there, on the way in or out, what was timed is as it is
-        without company: a short run fits between two turns of other processes.
+        Reading the counters takes time too. If the process lost its core only while reading them, the timed part is as fast as without
+        company: a short run fits between two turns of other processes.
         """
         return replace(self, waited=max(0.0, self.waited - max(0.0, self.seconds - seconds)))
 
 
 def share_of_others(found: Sequence[Company]) -> float:
-    """Return how many cores other processes kept busy over several samples, as far as ticks tell for sure: of few short ones nothing."""
+    """Return how many cores other processes kept busy over several samples; 0 if these are too few and short for ticks to tell."""
     seconds = sum(company.seconds for company in found)
     return max(0.0, sum(company.others for company in found) - _UNSURE) / seconds if seconds > 0 else 0.0
 
 
 def crowded(found: Sequence[Company]) -> bool:
-    """Return whether others kept half a core busy over several samples, and so shared memory and caches all along."""
+    """Return whether others kept half a core busy over several samples, so that they shared memory and caches all the time."""
     return share_of_others(found) > _CROWD
 
 
 @dataclass(frozen=True)
 class Look:
-    """The counters at one moment: seconds each, as in ``Company``; ``busy`` of all cores, ``own`` of this process; calls that worked
-    ``alone`` though they had work for several threads."""
+    """The counters at one moment, in seconds, as in ``Company``; ``busy`` is of all cores, ``own`` of this process. ``alone`` counts calls
+    that ran on one thread although they had work for several."""
 
     clock: float
     waited: float = 0.0
@@ -91,7 +91,7 @@ class Look:
 
 
 class Team(Protocol):
-    """Tells of the threads that parallel loops run on (``compiler.native.team``)."""
+    """Reports on the threads that parallel loops run on (``compiler.native.team``)."""
 
     def alone_calls(self) -> int: ...
 
@@ -101,21 +101,21 @@ class Team(Protocol):
 
 
 class Witness:
-    """Reads the counters of Linux and of a team of threads; where one of them is not to be had, its figure stays 0."""
+    """Reads the counters of Linux and of a team of threads; the figure of a counter that does not exist is 0."""
 
     def __init__(self, team: Team | None = None) -> None:
         self._team = team
         self._throttles = tuple(_throttle_files())
 
     def begin(self) -> Look:
-        """Return the counters before a sample, and let loops have all their threads: they work alone for a while after others were in the
-        way, which is no news of the sample that follows."""
+        """Return the counters before a sample, and give loops back all their threads: after a disturbance they run on one thread for a
+        while, which says nothing about the next sample."""
         if self._team is not None:
             self._team.gather()
         return self.look()
 
     def look(self) -> Look:
-        """Return the counters now. Takes some tens of microseconds a thread."""
+        """Return the counters now; this takes some tens of microseconds a thread."""
         busy, stolen = _machine_times()
         throttled, alone = sum(map(_throttled, self._throttles)), 0 if self._team is None else self._team.alone_calls()
         return Look(time.perf_counter(), _waited(), stolen, throttled, busy, time.process_time(), alone)
@@ -136,7 +136,7 @@ class Witness:
 
 
 class Alone:
-    """A witness of a machine that does nothing else, for clocks that tests make."""
+    """Stands in for a ``Witness`` on a machine without other work, for tests with clocks of their own."""
 
     def begin(self) -> Look:
         return Look(0.0)
@@ -149,7 +149,7 @@ class Alone:
 
 
 def _waited() -> float:
-    """Return the seconds that the threads of this process stood ready without a core."""
+    """Return the seconds that the threads of this process were ready to run and waited for a core."""
     total = 0
     try:
         threads = os.listdir("/proc/self/task")
@@ -171,13 +171,13 @@ def _machine_times() -> tuple[float, float]:
 
 
 def _ready() -> float:
-    """Return how many threads of the machine run or could, beside this one (proc(5), /proc/loadavg)."""
+    """Return how many threads of the machine run or are ready to run, without this one (proc(5), /proc/loadavg)."""
     ready = _read("/proc/loadavg").split()[3:4]
     return float(max(0, int(ready[0].partition("/")[0]) - 1)) if ready else 0.0
 
 
 def _throttle_files() -> Iterator[Path]:
-    """Yield the files that count how this process is held back: by its control group (both versions), by the heat of cores."""
+    """Yield the files that count how long this process was held back by its control group (both versions) or by the heat of cores."""
     for line in _read("/proc/self/cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         roots = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") if not controllers else ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")

@@ -1,4 +1,4 @@
-"""Cold caches, without any of the operands, as in a program that does other work between calls."""
+"""Cold caches: caches that hold none of the operands, as in a program that does other work between calls."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from ...compiler.native.machine import this_machine
 
 FLUSHED = 256 << 20
-"""Bytes that are written on a GPU between runs in cold caches: several times the second-level cache of any so far."""
+"""Bytes that are written on a GPU between runs in cold caches: several times the second-level cache of any GPU so far."""
 
-_TIMES = 2  # what is walked through, in sizes of the caches: replacement is not strictly by age
-_LINE = 8  # doubles a cache line, at the least
+_TIMES = 2  # memory that is walked through, in sizes of the caches: caches do not strictly replace the oldest line
+_LINE = 8  # least doubles in a cache line
 
 
 class Eviction:
     """Fills every cache of as many cores as a kernel has threads, all at the same time, with memory of its own.
 
-    Threads are spread over cores by the system, so that a private cache may be missed; the last level is shared and is not.
+    The system spreads threads over cores, so that a private cache may be missed; the last level, which is shared, is always filled.
     """
 
     def __init__(self, threads: int) -> None:

@@ -2,10 +2,10 @@
 
 Two times taken minutes apart on a shared machine say little; two taken one after the other, again and again, say which is faster
 whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
-assumes nothing about the noise. But where other programs keep the cores, a schedule of two threads is as fast as one of a thread, so
-rounds that were disturbed are repeated, and count only where there are too few others: by the processor time that was taken
-(``sampling.Sample.alone``). A sample or two that had all cores by luck, while others came and went, are up to three times as long as
-without company, since memory and caches are shared still: rounds with such bursts count only where there are too few without.
+assumes nothing about the noise. But while other programs keep the cores, a schedule of two threads is no faster than one of a thread. So
+disturbed rounds are repeated. They count only if there are too few others, and then by processor time (``sampling.Sample.alone``).
+A burst may have one or two samples that had all cores by luck while other programs came and went. These still shared memory and caches,
+and take up to three times as long as alone, so rounds with such bursts too count only if there are too few without.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ MIN_ROUNDS = FEWEST
 """Fewest rounds for which a median has a 95% interval."""
 
 WITHIN = 1.02
-"""Who is no slower than the fastest by more than this may win as the simplest; rounds go on for those of whom that is not surely known."""
+"""A finalist that is slower than the fastest by no more than this factor may win if it is the simplest; rounds go on until it is sure of
+each finalist whether it is."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class Burst:
     """A run of a finalist in one round.
 
     Attributes:
-        seconds: as it is without company.
-        disturbed: whether something disturbed it.
-        crowded: whether something disturbed most of the samples of which it is the fastest.
+        seconds: what a run takes without company.
+        disturbed: whether something disturbed its fastest sample.
+        crowded: whether something disturbed most of its samples.
     """
 
     seconds: float
@@ -56,7 +57,7 @@ class Verdict:
 
     Attributes:
         winner: name of the winner.
-        times: name -> seconds, one a round that counts.
+        times: for each name, the seconds in every round that counts.
         against_default: the winner against the default.
         ties: names of the others that are not surely slower than the winner.
         disturbed: whether rounds count that were disturbed, since there were fewer than ``MIN_ROUNDS`` others.
@@ -95,13 +96,13 @@ def play(
 
     Args:
         names: the finalists, the default among them.
-        run: one burst of a finalist; None where it fails, which takes it out.
+        run: returns one burst of a finalist; None where it fails, which takes it out.
         default: the name of the default.
-        rounds: so many undisturbed ones, and more while it is not known who is close to the fastest, but at most four times as many in
-            all; at least ``MIN_ROUNDS`` whatever the time.
-        complexity: of finalists that beat the default and tie with the fastest the simplest wins.
-        seconds: start no round after so long.
-        is_eligible: whether the default may win, or is there to compare with alone.
+        rounds: how many undisturbed rounds to play; more while it is not known which finalists are close to the fastest, but at most four
+            times as many in all; at least ``MIN_ROUNDS`` whatever the time.
+        complexity: of finalists that beat the default and tie with the fastest, the one with the least complexity wins.
+        seconds: no round starts after so long.
+        is_eligible: whether the default may win; if not, it only is compared with.
 
     Returns:
         None if the default itself failed.
@@ -127,7 +128,7 @@ def play(
 
 
 def _counting(found: list[dict[str, Burst]], quiet: list[dict[str, Burst]]) -> tuple[list[dict[str, Burst]], bool]:
-    """Return the rounds that count, the least disturbed of which there are enough, and whether these were disturbed."""
+    """Return the rounds that count, and whether they were disturbed: the least disturbed kind of rounds of which there are enough."""
     lucky = [one for one in found if not any(burst.disturbed for burst in one.values())]
     for rounds in (quiet, lucky):
         if len(rounds) >= MIN_ROUNDS:
@@ -140,15 +141,16 @@ def _times(rounds: Sequence[Mapping[str, Burst]], names: Iterable[str]) -> dict[
 
 
 def _settled(times: Mapping[str, Sequence[float]]) -> bool:
-    """Whether of everybody it is known that the fastest is faster, or hardly so."""
+    """Return whether each finalist is surely slower than the fastest, or surely close to it."""
     fastest = min(times, key=lambda name: median(times[name]))
     against = (compare(found, times[fastest]) for found in times.values())
     return all(one.low > 1 or one.high <= WITHIN for one in against)
 
 
 def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int], is_eligible: bool) -> Verdict:
-    """Of those that surely beat the default, or of all others where it may not win, return the simplest that ties with the fastest; the
-    default if there are none. Whose time is not known well enough to be told from the fastest, but is longer by the median, is no tie."""
+    """Return the winner: among the finalists that surely beat the default (all others where it may not win), the simplest of those that
+    tie with the fastest; the default if there are none. A finalist whose median is longer by more than ``WITHIN`` is no tie, however
+    uncertain its time is."""
     against_default = {name: compare(times[default], found) for name, found in times.items()}
     better = [name for name in times if against_default[name].low > 1 or (name != default and not is_eligible)]
     winner = default

@@ -12,12 +12,12 @@ from .outcomes import Built, Measured, Rival
 
 @dataclass(frozen=True)
 class Question:
-    """A request to a helper: what to do with a candidate.
+    """A request to a helper: a candidate to build and measure.
 
     Attributes:
         schedule: its text in the user's names.
         known: digests of the sources that were measured before; such a candidate is not measured again.
-        rival: what it is timed beside.
+        rival: what it is timed in turn with.
     """
 
     schedule: str
@@ -27,7 +27,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a request; ``built`` is None if there is none: the helper was lost, or had no time left."""
+    """The outcome of a request; ``built`` is None if the helper was lost or had no time left."""
 
     proposal: Proposal
     built: Built | None = None
@@ -39,23 +39,23 @@ class Helpers(Protocol):
 
     @property
     def some(self) -> bool:
-        """Whether any are left."""
+        """Whether any helper is left."""
         ...
 
     @property
     def idle(self) -> bool:
-        """Whether one waits for work."""
+        """Whether a helper waits for work."""
         ...
 
     @property
     def busy(self) -> int:
-        """How many work."""
+        """How many helpers work."""
         ...
 
     def start(self, proposal: Proposal, question: Question, seconds: float) -> None:
-        """Give an idle one work that has to be done in so many seconds."""
+        """Give an idle helper work that has to be done in so many seconds."""
         ...
 
     def answers(self) -> Iterable[Answer]:
-        """Wait a moment; return what was finished."""
+        """Wait a moment; return the answers that have come."""
         ...

@@ -12,9 +12,9 @@ _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, prctl(2)
 
 
 def end_with_parent() -> None:
-    """Ask the system to kill this process when its parent dies; elsewhere than on Linux it ends at the end of its input.
+    """Ask the system to kill this process when its parent dies. On systems other than Linux it ends when its standard input ends.
 
-    A parent that has died already is told by its end of standard input, which the system has closed.
+    If the parent has died already, that shows as the end of standard input too.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""What a machine can do at most with some threads: bytes a second through memory, and operations a second in registers.
+"""The most that a machine can do with some threads: bytes a second through memory, and operations a second in registers.
 
 The roofline of Williams, Waterman and Patterson ("Roofline: an insightful visual performance model", 2009): a kernel that does ``f``
 operations on ``b`` bytes takes at least ``max(f / operations, b / bandwidth)``. Both are measured by short C loops (csrc/st_limits.c) on
@@ -27,10 +27,10 @@ from .company import Company, Witness, crowded
 _DECLARATIONS = """void st_triad(double *, const double *, const double *, ptrdiff_t);
 double st_multiply_adds(ptrdiff_t);
 ptrdiff_t st_operations_a_turn(void);"""
-_OUTSIDE = 4  # times the last-level cache are the arrays of a triad together
-_ELEMENTS = (2**20, 2**24)  # of an array of all threads, at least and at most
+_OUTSIDE = 4  # size of the arrays of a triad together, over that of the last-level cache
+_ELEMENTS = (2**20, 2**24)  # least and most elements of an array, for all threads together
 _TURNS = 500_000
-_RUNS, _MOST_RUNS = 5, 20  # undisturbed ones that are enough, and all
+_RUNS, _MOST_RUNS = 5, 20  # undisturbed runs that are enough, and most runs in all
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def machine_limits(threads: int, anew: bool = False) -> Limits:
         return known
     found = _measure(threads)
     if not found.disturbed:
-        write_json(_place(this_machine().fingerprint, threads), asdict(found))  # else they are measured again next time
+        write_json(_place(this_machine().fingerprint, threads), asdict(found))  # if that fails they are measured again next time
     return found
 
 
@@ -99,7 +99,7 @@ def _measure(threads: int) -> Limits:
 
 
 def _triad(library: Any, size: int) -> Callable[[], Any]:
-    """Return a run over arrays of its own, whose pages are touched here."""
+    """Return a triad to run, over new arrays whose pages are touched here."""
     from cffi import FFI
 
     arrays = [np.ones(size) for _ in range(3)]
@@ -113,7 +113,7 @@ def _triad(library: Any, size: int) -> Callable[[], Any]:
 
 
 def _least(pool: ThreadPoolExecutor, runs: list[Callable[[], Any]]) -> tuple[float, list[Company]]:
-    """Return the seconds of the fastest of some turns in which all runs go at once, and what each turn was disturbed by."""
+    """Run all at once several times; return the seconds of the fastest time, and what disturbed each."""
     witness, times, beside = Witness(), [], []
     while sum(not one.disturbed for one in beside) < _RUNS and len(beside) < _MOST_RUNS:
         before, start = witness.begin(), time.perf_counter()

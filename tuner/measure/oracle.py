@@ -33,7 +33,7 @@ def evaluate_dense(
         stored: where each operand stores something, for a sparse result, in which functions act on stored entries alone; None: on all.
     """
     left, names = assignment.target.indices, count()
-    value = resolved(assignment.value, left, lambda wish: f"{wish} {next(names)}")  # no tensor's name
+    value = resolved(assignment.value, left, lambda wish: f"{wish} {next(names)}")  # a name that no tensor has
     space = _Space(extents, operands, stored).with_temporaries(value.definitions)
     assignment = Assignment(assignment.target, assignment.operator, value.value)
     return _summed(assignment, space)
@@ -55,7 +55,7 @@ def _summed(assignment: Assignment, space: _Space) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Space:
-    """What expressions are evaluated over: extents, arrays, and where each of these stores something, if that matters."""
+    """What expressions are evaluated on: extents, arrays, and the stored pattern of each array where patterns matter."""
 
     extents: Mapping[str, int]
     operands: Mapping[str, NDArray[Any]]
@@ -82,7 +82,7 @@ class _Space:
         return found
 
     def reader(self, axes: tuple[str, ...]) -> Callable[[Access], Any]:
-        """Return what gives the pattern of an access over the space of some axes."""
+        """Return a function that gives the pattern of an access over the space of some axes."""
         stored = self.stored
         assert stored is not None
         return lambda access: stored[access.tensor][tuple(coordinates(subscript, axes, self.extents) for subscript in access.subscripts)]

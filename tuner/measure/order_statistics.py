@@ -8,13 +8,14 @@ from collections.abc import Sequence
 CONFIDENCE = 0.95
 
 FEWEST = 6
-"""Fewer values have no interval of their median with this confidence."""
+"""The fewest values whose median has an interval with this confidence."""
 
-_FAST_END = 0.1  # of the runs, whose end says how well the fastest is known
+_FAST_END = 0.1  # the fastest share of the runs; how far it reaches says how well the fastest time is known
 
 
 def median_interval_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """Return the ranks (from 0) of the order statistics that hold the median with this confidence; all there are if none do."""
+    """Return the ranks (from 0) of the order statistics between which the median lies with this confidence; the first and the last if there
+    are too few values."""
     miss, rank = 0.0, 0
     for below in range(count // 2):
         miss += math.comb(count, below) / 2**count
@@ -25,7 +26,8 @@ def median_interval_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[i
 
 
 def fast_end_rank(count: int, confidence: float = CONFIDENCE) -> int:
-    """Return the rank (from 0) of the order statistic that lies above the fastest tenth with this confidence; the last if none does."""
+    """Return the rank (from 0) of the order statistic that with this confidence lies above the fastest tenth of all runs; the last one if
+    there are too few values."""
     held = 0.0
     for rank in range(count):
         held += math.comb(count, rank) * _FAST_END**rank * (1 - _FAST_END) ** (count - rank)

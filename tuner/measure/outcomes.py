@@ -25,7 +25,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Rival:
-    """What a candidate is timed beside: the best schedule so far, and the seconds it took when it was measured itself."""
+    """What a candidate is timed in turn with: the best schedule so far, and the seconds it took when it was measured itself."""
 
     schedule: str
     seconds: float
@@ -39,10 +39,10 @@ class Measured:
         seconds: of the fastest undisturbed run; in a disturbed window, see ``from_reply``.
         low, high: around ``seconds``, see ``records.Measurement``.
         samples: a row each, in order, with the figures of ``records.SAMPLE``.
-        disturbed: whether the times stand by themselves no more (``timing.Timing``).
+        disturbed: whether all its times were disturbed, so that ``seconds`` come from the ratio to the rival (``timing.Timing``).
         policy: how it was timed.
         stopped: why it was not run more often.
-        conversion: seconds of ``seconds`` that operands take to be converted, as they are before each call that stands alone.
+        conversion: the part of ``seconds`` that converting the operands takes, as every call does that is not bound.
     """
 
     status: Status
@@ -58,15 +58,15 @@ class Measured:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Seconds a run of every sample."""
+        """The seconds a run of every sample."""
         return tuple(row[0] for row in self.samples)
 
     @classmethod
     def from_reply(cls, reply: Mapping[str, Any], rival: Rival | None, policy: Policy) -> Self:
-        """Return what a worker's reply says of a candidate.
+        """Return the outcome in a worker's reply.
 
-        In a disturbed window it took the rival's seconds times the ratio of the two, but no less than its own threads ran: where others
-        keep the cores, several threads are no faster than one, and the ratio alone would flatter a candidate of one thread.
+        If all its samples were disturbed, its time is the rival's time times the ratio of the two, but no less than the processor time of
+        its threads: while others keep the cores, several threads are no faster than one, so the ratio would flatter one of one thread.
         """
         status, message = Status(reply["status"]), reply.get("message", "")
         if status is not Status.OK:

@@ -8,7 +8,7 @@ from typing import Any
 from ...compiler.errors import TuningError
 
 CACHES = ("warm", "cold")
-"""What a timed run finds in the caches: what the run before has left there, or nothing of the operands."""
+"""What a timed run finds in the caches: what the run before has left there (warm), or nothing of the operands (cold)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,18 +17,21 @@ class Policy:
 
     Attributes:
         min_repeats, max_repeats: undisturbed samples to take.
-        max_seconds: stop after this long, once ``min_repeats`` are there (four times as long: even if they are not).
+        max_seconds: stop after this time once ``min_repeats`` samples are taken, and after four times this time in any case.
         sample_seconds: shorter kernels run several times a sample, so that a sample takes about this long.
         spread: stop when three samples lie within this part of the fastest.
-        hopeless: stop after one run that takes this many times the rival's, if it is ``long_seconds`` or longer, waiting apart.
-        losing: stop when the candidate, waiting apart, took this many times the rival's time in three pairs and in all undisturbed ones.
+        hopeless: stop after one run that takes this many times the rival's time, if it is ``long_seconds`` or longer; time in which
+            threads waited for cores does not count.
+        losing: stop when the candidate took this many times the rival's time in three pairs and in all undisturbed pairs; waiting for
+            cores does not count.
         behind: stop when the candidate's time is surely more than this many times the rival's, by the median of pairs.
-        finalists: how many of the fastest are measured in turn with the default; half of them ran without company (``trials.leading``).
-        final_margin: only those no slower than this many times the fastest; of those without company, than their fastest.
-        final_rounds: undisturbed rounds of the finals, at least 6; up to four times as many in all where it is not known yet who is
-            close to the fastest, or others disturb.
-        final_seconds: no round starts after so long.
-        burst_seconds: a finalist runs about this long each round, five times at least; the fastest run counts.
+        finalists: how many of the fastest are measured in turn with the default; half of the places are for undisturbed trials
+            (``trials.leading``).
+        final_margin: finalists took at most this many times the time of the fastest trial; undisturbed ones, of the fastest of these.
+        final_rounds: undisturbed rounds of the finals, at least 6; up to four times as many in all while it is not known which finalists
+            are close to the fastest, or other programs disturb.
+        final_seconds: no round starts after so many seconds.
+        burst_seconds: a finalist runs about this long in each round, and at least five times; the fastest run counts.
         cache: "warm" or "cold" (``CACHES``); cold runs are timed one by one, with the caches filled by other data before each.
     """
 

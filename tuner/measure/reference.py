@@ -36,7 +36,7 @@ _ORACLE_ENTRIES = 5_000_000  # stored entries up to which a sample is cut out of
 
 @dataclass(frozen=True)
 class Referee:
-    """Tells what is right of one problem.
+    """Keeps the reference result of one problem, and checks against the definition the schedule that makes it.
 
     Attributes:
         folder: where the reference result is kept.
@@ -50,7 +50,7 @@ class Referee:
     run: RunOn
 
     def wrong_on_sample(self, schedule: str) -> str | None:
-        """Return what is wrong with a schedule's result on a sample, by the definition; None: nothing, or no sample can be cut out."""
+        """Return in what a schedule's result on a sample differs from the definition; None: in nothing, or no sample can be cut out."""
         assignment, task = parse(self.task.expression), self.task
         if sum(len(operand.values) for operand in self.operands.values() if not operand.format.is_dense) > _ORACLE_ENTRIES:
             return None
@@ -59,12 +59,12 @@ class Referee:
         try:
             operands, extents = sampled_problem(assignment, self.operands, task.extents)
             result = self.run(schedule, operands, replace(task, extents=extents))
-        except FormatError:  # rows and columns of a symmetric matrix make none; all of it is compared with the reference
+        except FormatError:  # a sample of a symmetric matrix is not symmetric; the whole result is compared with the reference later
             return None
         return oracle_difference(assignment, result, operands, extents, task.semiring, task.dtype)
 
     def _wrong_on_window(self, assignment: Assignment, schedule: str) -> str | None:
-        """As ``wrong_on_sample``, of an assignment with compound subscripts."""
+        """Do what ``wrong_on_sample`` does for an assignment with compound subscripts."""
         plain, known, semiring = self._plain(assignment), self.task.extents, self.task.semiring
         if (found := cut_out(plain, assignment, self.operands, known)) is None:
             return None
@@ -83,7 +83,8 @@ class Referee:
         handover.save(self.folder, stored)
 
     def _bound(self, schedule: str) -> Result | None:
-        """Run the expression without differences on absolute operands; None where it is what it was without."""
+        """Return the result of the expression without differences on absolute operands; None where that is the expression itself on its
+        own operands."""
         assignment = parse(self.task.expression)
         if not self._is_bounded(assignment):
             return None
@@ -94,7 +95,7 @@ class Referee:
         task = replace(self.task, expression=show_assignment(bounding))
         try:
             return self.run(schedule, magnitudes, task)
-        except SparsetuneError:  # a schedule may speak of signs
+        except SparsetuneError:  # a schedule may name parts of the expression that change with it
             return self.run("", magnitudes, task)
 
     def reference(self) -> Reference:

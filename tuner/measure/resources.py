@@ -8,7 +8,7 @@ import os
 CORES = "SPARSETUNE_WORKER_CORES"
 """Environment variable: the numbers of the cores that a worker may use, with commas between them."""
 
-_MEMORY_SHARE = 0.9  # of the machine's, before a candidate's allocation fails
+_MEMORY_SHARE = 0.9  # share of the machine's memory beyond which an allocation of a candidate fails
 
 
 def take_all_cores() -> None:

@@ -12,8 +12,8 @@ Name = TypeVar("Name")
 def turns(names: Iterable[Name]) -> Iterator[list[Name]]:
     """Yield one order of contestants after another, without end and the same every time.
 
-    Each is shuffled, so that none always follows the same other, and none begins with what the one before ended with: what runs
-    twice in a row finds its own data in the caches.
+    Each is shuffled, so that no contestant always follows the same other one. No order begins with the last of the order before: a
+    contestant that runs twice in a row finds its own data in the caches.
     """
     draw, order = random.Random(0), list(names)
     last: Name | None = None

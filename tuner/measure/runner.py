@@ -1,4 +1,4 @@
-"""Candidates of one problem, built and measured in a worker process: what is asked of it, and for how long it is waited for."""
+"""Candidates of one problem, built and measured in a worker process: the requests to it, and how long to wait for each."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .worker import BUILD_SECONDS
 from .worker_process import Lost, LostProcess, Worker
 
 _LOAD_SECONDS = 300.0
-_DEFAULT_SECONDS = 60.0  # that the default schedule may take at least, beside whatever it is timed
-_WAITING_SHARE = 0.2  # of the time that is left, to wait for other campaigns
-_GRACE_SECONDS = 10.0  # beside the runs themselves: page faults, checking the result, a busy machine
+_DEFAULT_SECONDS = 60.0  # least time limit of a run of the default schedule
+_WAITING_SHARE = 0.2  # share of the time that is left for which a campaign waits for its turn
+_GRACE_SECONDS = 10.0  # allowed besides the runs themselves: page faults, checking the result, a busy machine
 
 
 class Runner:
@@ -38,7 +38,7 @@ class Runner:
         asked: when the worker was asked last, on the same clock.
 
     Args:
-        grace: seconds that a candidate may take beside what the policy grants it; None: so many that a busy machine loses none.
+        grace: seconds that a candidate may take besides what the policy grants it; None: enough that none is lost on a busy machine.
     """
 
     def __init__(self, problem: Problem, worker: Worker, policy: Policy | None = None, grace: float | None = None) -> None:
@@ -110,8 +110,8 @@ class Runner:
         return self.build_together([schedule], known)[0]
 
     def build_together(self, schedules: Sequence[str], known: Iterable[str] = ()) -> list[Built]:
-        """Build candidates (``worker.AHEAD`` of them at most), with a compiler on every core. One that takes the process with it spoils
-        itself alone: they are then built one by one."""
+        """Build candidates (``worker.AHEAD`` of them at most), with a compiler on every core. If one of them ends the process, all are
+        built one by one, so that only that one fails."""
         known = list(known)
         try:
             reply = self._ask(_GRACE_SECONDS + len(schedules) * BUILD_SECONDS, "build", schedules=list(schedules), known=known)
@@ -141,12 +141,12 @@ class Runner:
     def burst(
         self, schedule: str, seconds: float, expected: float, converted: bool = False
     ) -> tuple[tuple[float, ...], bool] | None:
-        """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds, and whether fewer of its samples
-        than that takes were undisturbed; None where it fails.
+        """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds, and whether too few of its samples
+        were undisturbed; None where it fails.
 
         Args:
             expected: seconds that one run takes.
-            converted: whether operands count as converted before.
+            converted: whether to leave out the time of conversions.
         """
         cold = self.policy.is_cold
         batch, batches = burst_size(seconds, expected, cold)
@@ -171,8 +171,8 @@ class Runner:
             raise LostProcess(f"the measuring process was lost: {lost.message}") from None
 
     def _in_turn(self) -> Turn:
-        """Return the turn to wait for, but only for a part of the time that is left: what is measured beside others counts less, and no
-        measurement at all counts nothing."""
+        """Return the turn, to be waited for during a part of the time that is left: a measurement beside other campaigns is worth less than
+        one alone, but more than none."""
         self._turn.wait = min(WAIT_SECONDS, max(0.0, _WAITING_SHARE * (self.end - time.monotonic())))
         return self._turn
 
@@ -195,7 +195,7 @@ class Runner:
 
     def _load(self) -> None:
         problem, task = self.problem, asdict(Task.of(self.problem))
-        operands = self._folder / "operands"  # may lie in memory: there only while they are handed over
+        operands = self._folder / "operands"  # may lie in memory, so it exists only while they are handed over
         try:
             operands.mkdir()
             handover.save(operands, problem.operands)

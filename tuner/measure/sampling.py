@@ -1,7 +1,7 @@
 """One sample: a batch of runs of what is timed, with what else the machine did meanwhile (``company``); and bursts of samples.
 
-A clock reads to some tens of nanoseconds, so that short kernels run in batches. Other programs can only add time: the fastest undisturbed
-sample of a burst is what counts.
+A clock is exact to some tens of nanoseconds, so short kernels run in batches. Other programs can only add time, so the fastest undisturbed
+sample of a burst counts.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .company import Alone, Company, Look
 Run = Callable[[], Any]
 Clock = Callable[[], float]
 
-_LEAST_BATCH = 5e-5  # seconds; a clock reads to a few tens of nanoseconds
+_LEAST_BATCH = 5e-5  # seconds; a clock is exact to some tens of nanoseconds
 _LEAST_BATCHES = 5
 _LONG = 0.02  # seconds; programs take turns on a core after some milliseconds
-_FURTHER = 0.6  # of what the first thread does, each further one does, where all share one memory
+_FURTHER = 0.6  # work that each further thread does in the time in which the first does 1, since all share one memory
 PATIENCE = 4
-"""Where samples are disturbed a candidate may take so many times the seconds, and a burst so many times the samples, of a quiet machine."""
+"""While samples are disturbed, a candidate may take so many times the seconds, and a burst so many times the samples, as otherwise."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Contestant:
 
     Attributes:
         run: one call.
-        beside: seconds that a call takes beside it, such as converting operands, which every sample counts in.
-        before: called before each run, outside of what is timed, such as what empties the caches; None: runs follow each other.
-        threads: that share the work of a run.
-        device: gives the seconds of so many runs by the clock of a GPU, where operands and result are; None: the processor's clock counts.
+        beside: seconds that a call takes besides the run, such as for converting operands; every sample includes them.
+        before: called before each run and not timed, for example to empty the caches; None: runs follow each other directly.
+        threads: how many share the work of a run.
+        device: returns the seconds of n runs by the clock of a GPU that holds operands and result; None: the processor's clock counts.
     """
 
     run: Run
@@ -47,14 +47,14 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a run took.
+    """The measurement of a batch of runs.
 
     Attributes:
-        seconds: a run.
+        seconds: time a run.
         company: what else the machine did meanwhile.
-        worked: processor time a run, of all threads of this process; 0 where it is not known. What a call takes beside the run counts for
-            all threads, since they wait for it.
-        threads: that were to share the work.
+        worked: processor time a run, of all threads of this process; 0 where it is not known. What a call takes besides the run counts
+            once for every thread, since they all wait for it.
+        threads: how many were to share the work.
     """
 
     seconds: float
@@ -68,25 +68,25 @@ class Sample:
 
     @classmethod
     def from_row(cls, row: Sequence[float]) -> Sample:
-        """Return the sample of figures of ``records.SAMPLE``."""
+        """Return the sample with these figures (``records.SAMPLE``)."""
         if len(row) < len(SAMPLE):
             return cls(row[0], Company(*row[1:]))
         return cls(row[0], Company(*row[1:-2]), row[-2], int(row[-1]))
 
     @property
     def least(self) -> float:
-        """A lower bound of the seconds that a run would have taken alone: without what its threads waited for a core, on all of them."""
+        """A lower bound of the seconds that a run would have taken alone: the time that its threads waited for cores is subtracted."""
         length = self.company.seconds
         ran = self.seconds * max(0.0, 1 - self.company.waited / length) if length > 0 else self.seconds
         return ran / (1 + self.company.lacked)
 
     @property
     def alone(self) -> float:
-        """The seconds that a run takes without company, by what is known of it.
+        """An estimate of the seconds that a run takes without company.
 
-        Where others keep the cores, a kernel of several threads takes as long as one of a thread, and times would choose the latter for
-        good. The processor time that both took does not depend on that, so it decides in a sample that was disturbed: spread over
-        the threads as they share a memory, which is less than a kernel gains that computes.
+        While others keep the cores, a kernel of several threads takes as long as one of a thread, and by their times the latter would win.
+        Processor time does not depend on that, so a disturbed sample counts by its processor time over the speed-up that so many threads
+        have where they share one memory (a kernel bound by arithmetic gains more).
         """
         if not self.company.disturbed or not self.worked:
             return self.seconds
@@ -99,7 +99,7 @@ def _gain(threads: int) -> float:
 
 
 class Counters(Protocol):
-    """What tells the company of a sample: ``company.Witness``, or ``company.Alone``."""
+    """Finds the company of a sample: ``company.Witness``, or ``company.Alone``."""
 
     def begin(self) -> Look: ...
 
@@ -114,7 +114,7 @@ def quiet(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: Clock = time.perf_counter) -> Sample:
-    """Time a batch of runs, and tell what else the machine did."""
+    """Time a batch of runs, and return the sample with what else the machine did."""
     before = counters.begin()
     if contestant.device is not None:
         return Sample(contestant.device(batch) / batch + contestant.beside, counters.since(before))
@@ -137,7 +137,7 @@ def _run_together(contestant: Contestant, batch: int, clock: Clock) -> float:
 
 
 def _run_apart(contestant: Contestant, batch: int, clock: Clock) -> float:
-    """Return the seconds of a batch of runs, with something before each that does not count."""
+    """Return the seconds of a batch of runs, each after a call of ``before``, which is not timed."""
     assert contestant.before is not None
     seconds = 0.0
     for _ in range(batch):
@@ -168,28 +168,28 @@ def burst(
 
 
 def least_of(run: Run, batch: int, samples: int, clock: Clock = time.perf_counter) -> float:
-    """Return the least over samples of the seconds a run, ``batch`` runs a sample: what other programs do can only add."""
+    """Return the least seconds a run over samples of ``batch`` runs each: other programs can only add time."""
     return least(burst(Contestant(run), batch, samples, clock=clock))
 
 
 def fastest(samples: Sequence[Sample]) -> Sample:
-    """Return the fastest undisturbed sample; if there is none, the middle one by ``Sample.alone``: processor time of other threads is
-    counted in turns of the system, so that the least may lack some."""
+    """Return the fastest undisturbed sample; if there is none, the median by ``Sample.alone``. (The least would not do: the system counts
+    processor time of other threads in steps, so that it may be too small.)"""
     if undisturbed := quiet(samples):
         return min(undisturbed, key=lambda sample: sample.seconds)
     return sorted(samples, key=lambda sample: sample.alone)[len(samples) // 2]
 
 
 def least(samples: Sequence[Sample]) -> float:
-    """Return the seconds of ``fastest``, as they are without company."""
+    """Return the seconds that ``fastest`` takes without company."""
     return fastest(samples).alone
 
 
 def burst_size(seconds: float, expected: float, cold: bool = False) -> tuple[int, int]:
     """Return (runs a batch, batches) of a burst of so many seconds.
 
-    Batches are long enough for a clock to tell them apart. There are five at least of short kernels, two of those that take longer
-    than an interruption. Runs in cold caches are taken one by one, and as few as that: emptying the caches takes longer than they do.
+    Batches are long enough for a clock to measure. Short kernels run in five batches at least, kernels that take longer than an
+    interruption in two. Runs in cold caches are timed one by one and in as few batches, since emptying the caches takes longer than a run.
     """
     batch = 1 if cold else max(1, math.ceil(_LEAST_BATCH / expected))
     least = _LEAST_BATCHES if expected < _LONG else 2

@@ -1,6 +1,6 @@
-"""The meaning of an expression in a semiring on dense arrays, from the definition (DESIGN 4.5): what is not stored takes no part.
+"""The meaning of an expression in a semiring on dense arrays, from the definition (DESIGN 4.5): entries that are not stored are skipped.
 
-Beside every value stands whether anything is stored there: a sum is stored where one part is, a product where all are.
+Each value comes with a flag, whether anything is stored there: a sum is stored where one part is, a product where all are.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def evaluate_semiring(
 
 @dataclass(frozen=True)
 class _Over:
-    """What expressions are evaluated over."""
+    """What expressions are evaluated on: extents, arrays, their stored patterns, and the semiring."""
 
     operands: Mapping[str, NDArray[Any]]
     extents: Mapping[str, int]

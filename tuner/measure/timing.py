@@ -1,9 +1,8 @@
 """When to stop timing: warm-up, repeats until the fastest is confirmed, a race against the best so far in the same window.
 
-What counts is the fastest run: whatever else a machine does can only add time, and does not do so the same way twice. It counts once a
-few other runs have come close to it. Samples that were disturbed (``company``) are taken again. A candidate is not compared with what the
-best one took at another time but with what it takes now: their samples alternate, and a candidate loses by the ratios of neighbours.
-What the numbers are is said by a ``Policy``.
+The fastest run counts, once a few other runs have come close to it: other work on the machine can only add time, and does not add the same
+twice. Samples that were disturbed (``company``) are taken again. A candidate is compared with what the best one takes now, not with what it
+took at another time: their samples alternate, and a candidate loses by the ratios of neighbours. The numbers are in ``Policy``.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from .order_statistics import FEWEST, fast_end_rank, median, median_interval_ran
 from .policy import Policy
 from .sampling import PATIENCE, Clock, Contestant, Counters, Sample, least, quiet, take_sample
 
-_CONFIRMING = 3  # runs that have to lie close together at the fast end
-_LOSSES = 3  # pairs that a candidate has to lose
+_CONFIRMING = 3  # how many of the fastest runs have to be close together
+_LOSSES = 3  # how many pairs a candidate has to lose
 
 
 @dataclass(frozen=True)
@@ -38,29 +37,29 @@ class Timing:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Seconds a run of every sample."""
+        """The seconds a run of every sample."""
         return tuple(sample.seconds for sample in self.samples)
 
     @property
     def disturbed(self) -> bool:
-        """Whether no time stands by itself: all samples were disturbed, or others had a core all along and shared memory and caches."""
+        """Whether no time is valid by itself: all samples were disturbed, or other programs had a core and shared memory all the time."""
         return not any(quiet(self.samples)) or crowded([sample.company for sample in (*self.samples, *self.rival)])
 
     @property
     def seconds(self) -> float:
-        """The fastest run, where all were disturbed the middle one, as it is without company (``Sample.alone``)."""
+        """The seconds that the fastest run takes without company (``Sample.alone``); the median if all were disturbed."""
         return least(self.samples)
 
     @property
     def ratio(self) -> float | None:
-        """How many times the rival's time the candidate took, the median of pairs (undisturbed ones if there are any)."""
+        """The candidate's time over the rival's, the median of pairs (of undisturbed pairs if there are any)."""
         ratios = _ratios(self.samples, self.rival)
         return median(ratios) if ratios else None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Between which seconds the fastest tenth of runs ends, with a confidence of 95%; the fastest run is its lower end. Where all were
-        disturbed: between which their median lies."""
+        """The interval in which the fastest tenth of runs ends with a confidence of 95%; its lower end is the fastest run. If all were
+        disturbed, the interval of their median. In seconds."""
         times = sorted(sample.alone for sample in quiet(self.samples) or self.samples)
         if not any(quiet(self.samples)):
             low, high = median_interval_ranks(len(times))
@@ -69,7 +68,7 @@ class Timing:
 
     @property
     def ratio_interval(self) -> tuple[float, float] | None:
-        """Between which values the median ratio to the rival lies, with a confidence of 95% where there are pairs enough."""
+        """The interval of the median ratio to the rival, with a confidence of 95% if there are enough pairs."""
         ratios = sorted(_ratios(self.samples, self.rival))
         if not ratios:
             return None
@@ -82,7 +81,7 @@ class Known:
     """What is known before a candidate is timed.
 
     Attributes:
-        first: of the run whose result was checked; it has warmed up what runs for long.
+        first: the sample of the run whose result was checked; a kernel that runs for long is warm after it.
         rival: seconds that the rival took when it was timed itself.
     """
 
@@ -98,10 +97,10 @@ def measure(
     clock: Clock = time.perf_counter,
     known: Known | None = None,
 ) -> Timing:
-    """Time a candidate under a policy; its first run, whether or not there were others before, is not counted.
+    """Time a candidate under a policy; its first run only warms up and does not count.
 
-    What is known may decide at once: a long run that is hopeless beside the rival, or far longer than there is time for, is not repeated,
-    and one beside which a long rival is hopeless does without the rival.
+    What is known may decide at once: a long run that is hopeless beside the rival, or takes far more than the time that there is, is not
+    repeated. If a long rival is hopeless beside the candidate, the candidate is timed alone.
 
     Args:
         candidate: what is timed.
@@ -144,7 +143,7 @@ class _Race:
         return Timing(tuple(self._samples), tuple(self._beside), reason)
 
     def _first_runs(self) -> tuple[Sample, Sample | None]:
-        """Run both once to warm up (pages, caches, threads), and once more; what runs for long and has run before does not warm up."""
+        """Run both once to warm up (pages, caches, threads), and once more; a long kernel that has run before is not warmed up."""
         beside = None
         if self._rival is not None:
             if self._known is None or (self._known.rival or 0.0) < self._policy.long_seconds:
@@ -164,7 +163,7 @@ class _Race:
         return max(1, math.ceil(self._policy.sample_seconds / max(first.seconds, 1e-9)))
 
     def _pair(self, batch: int, batch_beside: int) -> tuple[Sample, Sample | None]:
-        """Take a sample of each; who begins alternates."""
+        """Take a sample of each; they take turns at being the first."""
         if self._rival is None:
             return self._sample(self._mine, batch), None
         if len(self._samples) % 2:
@@ -199,18 +198,18 @@ class _Race:
         return "time" if elapsed > (1 if enough else PATIENCE) * policy.max_seconds else None
 
     def _is_losing(self) -> bool:
-        """Whether the candidate surely lost three pairs and won no undisturbed one; one that was ahead once may still be as fast."""
+        """Whether the candidate surely lost three pairs and all undisturbed ones; a candidate that won one may still be as fast."""
         lost = sum(self._is_lost(*pair) for pair in zip(self._samples, self._beside, strict=False))
         return lost >= _LOSSES and all(self._is_lost(*pair) for pair in _quiet_pairs(self._samples, self._beside))
 
     def _is_behind(self) -> bool:
-        """Whether the median ratio of undisturbed pairs is surely beyond what a candidate may be behind."""
+        """Whether the median ratio of undisturbed pairs is surely larger than ``Policy.behind``."""
         ratios = sorted(mine.seconds / other.seconds for mine, other in _quiet_pairs(self._samples, self._beside))
         low, _ = median_interval_ranks(len(ratios))
         return len(ratios) >= FEWEST and ratios[low] > self._policy.behind
 
     def _is_lost(self, mine: Sample, other: Sample) -> bool:
-        """Whether one sample took too long beside another, whatever disturbed them."""
+        """Whether a sample took too long beside another, however both were disturbed."""
         return mine.least > self._policy.losing * other.seconds
 
 

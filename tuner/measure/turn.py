@@ -1,4 +1,4 @@
-"""Campaigns on one machine take turns at what they time."""
+"""Campaigns on one machine take turns at timing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ WAIT_SECONDS = 60.0
 class Turn:
     """A lock on the machine, held while something is timed; the system lets go of it when its process dies.
 
-    It is a file of this user's, whatever caches and databases a campaign works with. Where there is no place for it, nobody waits.
+    It is one file for each user, whatever caches and databases a campaign works with. If it cannot be made, nobody waits.
 
     Attributes:
-        wait: seconds that are waited for it at most.
+        wait: most seconds to wait for it.
     """
 
     def __init__(self, path: Path | None = None, wait: float = WAIT_SECONDS) -> None:

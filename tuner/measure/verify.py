@@ -72,7 +72,7 @@ def reduction_length(assignment: Assignment, operands: Mapping[str, Tensor], ext
 
 
 def difference(result: Result, reference: Reference) -> str | None:
-    """Return in what a result differs from the reference, in one line; None if it is right."""
+    """Return how a result differs from the reference, in one line; None if it is right."""
     if isinstance(result, Tensor) != isinstance(reference.result, Tensor):
         return "the result is of another kind"
     if result.shape != reference.result.shape:
@@ -117,7 +117,7 @@ def oracle_difference(
     semiring: tuple[str, str] = ("+", "*"),
     dtype: str | None = None,
 ) -> str | None:
-    """Return in what a kernel's result on a small problem differs from the definition; None if it is right.
+    """Return how a kernel's result on a small problem differs from the definition; None if it is right.
 
     Args:
         semiring: (add, multiply); quotients in another one than ("+", "*") are not judged.
@@ -136,7 +136,7 @@ def dense_difference(
     semiring: tuple[str, str] = ("+", "*"),
     dtype: str | None = None,
 ) -> str | None:
-    """As ``oracle_difference``, of operands as dense arrays, and where they store something."""
+    """Do what ``oracle_difference`` does for operands given as dense arrays and their stored patterns."""
     if dtype is not None:
         dense = {name: values.astype(dtype) for name, values in dense.items()}
     if semiring == ("+", "*"):

@@ -1,7 +1,7 @@
-"""Expressions with compound subscripts against the definition: a small problem cut out of a large one, and its operands as views see them.
+"""Checking expressions with compound subscripts: a small problem cut out of a large one, and its operands as views read them.
 
-Stretches take the place of samples: an index keeps its first values, and a mode the coordinates that these reach, so that neighbours stay
-neighbours.
+``verify`` samples coordinates; here stretches are cut out, so that neighbours stay neighbours: an index keeps its first values, and a mode
+the coordinates that these reach.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cut_out(
         viewed: the expression with plain subscripts.
         written: the expression as it was written.
         operands: by the user's name.
-        known: extents that plain subscripts or the user tell.
+        known: the extents that plain subscripts or the user determine.
     """
     shapes = {name: operand.shape for name, operand in operands.items()}
     try:

@@ -37,14 +37,14 @@ from .timing import Known, measure
 from .verify import Reference, Result, difference
 
 BUILD_SECONDS = 60.0
-"""How long a compiler may take for one candidate."""
+"""Seconds that a compiler may take for one candidate."""
 
 AHEAD = 16
 """How many candidates may be built together before the first of them is measured."""
 
-_TRIAD_LENGTH = 2**18  # doubles an array: three of them fit into a last-level cache
+_TRIAD_LENGTH = 2**18  # doubles in an array; three arrays fit into a last-level cache
 _KEPT_BOUND = 8  # bound kernels kept for the finals; each may hold a result array
-_KEPT_KERNELS = _KEPT_BOUND + AHEAD  # with what was built ahead
+_KEPT_KERNELS = _KEPT_BOUND + AHEAD  # compiled kernels, those built ahead included
 
 
 class Service:
@@ -54,7 +54,7 @@ class Service:
         self._compile, self._counters = compile_kernel, counters
         self._kernels: OrderedDict[str, Compiled] = OrderedDict()
         self._bound: OrderedDict[str, Contestant] = OrderedDict()
-        self._first: tuple[str, Sample] | None = None  # what made the reference result, and how long that took
+        self._first: tuple[str, Sample] | None = None  # the schedule that made the reference result, and its sample
         self._operands: dict[str, Tensor] = {}
         self._reference: Reference | None = None
         self._out: np.ndarray[Any, Any] | None = None
@@ -69,7 +69,7 @@ class Service:
         return {"status": "ok"}
 
     def forget(self) -> dict[str, Any]:
-        """Let go of all that belongs to a task."""
+        """Free everything that belongs to a task."""
         self._kernels.clear()
         self._bound.clear()
         self._reference, self._out, self._eviction, self._first = None, None, None, None
@@ -77,9 +77,9 @@ class Service:
         return {"status": "ok"}
 
     def build(self, schedules: Sequence[str], known: Collection[str]) -> dict[str, Any]:
-        """Generate the code of schedules and compile that whose digest is not known, one compiler a core: nothing is timed meanwhile.
+        """Generate the code of schedules, and compile what has an unknown digest, with one compiler a core; nothing is timed meanwhile.
 
-        There is a reply for each of them under "built".
+        The reply has under "built" a reply for each of them.
         """
         taken = set(known)
         with ThreadPoolExecutor(max(2, len(allowed_cores()))) as pool:
@@ -87,7 +87,8 @@ class Service:
             return {"status": "ok", "built": [finish() for finish in begun]}
 
     def _begin(self, schedule: str, taken: set[str], pool: ThreadPoolExecutor) -> Callable[[], dict[str, Any]]:
-        """Generate the code of a schedule and have it compiled unless it is taken; return what waits for that and gives the reply."""
+        """Generate the code of a schedule and start to compile it unless its digest is in ``taken``; return a function that waits for that
+        and returns the reply."""
         start = time.perf_counter()
         try:
             kernel = self._kernel(schedule)
@@ -150,8 +151,8 @@ class Service:
         }
 
     def burst(self, schedule: str, batch: int, batches: int, cold: bool, converted: bool = False) -> dict[str, Any]:
-        """Run a finalist once to warm up, then in batches; the reply has the fastest of them, and whether fewer were undisturbed.
-        ``converted``: conversions do not count."""
+        """Run a finalist once to warm up, then in batches; the reply has the fastest batch, and whether too few were undisturbed.
+        ``converted``: leave out the time of conversions."""
         mine = self._colder(self._bind(schedule)) if cold else self._bind(schedule)
         mine = replace(mine, beside=0.0) if converted else mine
         mine.run()
@@ -171,7 +172,7 @@ class Service:
         return {"status": "ok", "seconds": least_of(triad, 1, 10)}
 
     def _colder(self, contestant: Contestant) -> Contestant:
-        """Return what is run with nothing of its operands in the caches."""
+        """Return the contestant, changed to run with nothing of its operands in the caches."""
         if contestant.device is not None:
             return replace(contestant, device=device_clock(contestant.run, FLUSHED))
         if self._eviction is None:
@@ -193,11 +194,11 @@ class Service:
             kernel.load(BUILD_SECONDS)
             start, worked = time.perf_counter(), time.process_time()
             bound = kernel.bind(self._operands, self._task.threads, self._out)
-            taken = min(time.perf_counter() - start, time.process_time() - worked)  # it converts once: waiting for a core is no part of it
+            taken = min(time.perf_counter() - start, time.process_time() - worked)  # timed once, so leave out waiting for a core
             conversion = taken if kernel.converts else 0.0
             threads = self._task.threads if kernel.shares_work else 1
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
-                self._out = first  # all candidates, this one too, write into the same memory, so that its pages favour none
+                self._out = first  # all candidates write into the same memory, so that the place of its pages favours none
                 bound = kernel.bind(self._operands, self._task.threads, first)
             self._bound[schedule] = Contestant(bound, conversion, device=device_clock(bound), threads=threads)
             while len(self._bound) > _KEPT_BOUND:
@@ -253,7 +254,7 @@ def _answer(action: Callable[..., dict[str, Any]], request: dict[str, Any]) -> d
 
 
 def _failure(error: Exception) -> dict[str, Any]:
-    """Return the reply that says how a candidate failed; a fault of the compiler in one is counted and told, and ends no campaign."""
+    """Return the reply that says how a candidate failed. A defect of our compiler is reported as a failure too and ends no campaign."""
     if isinstance(error, BuildError):
         return {"status": "compile", "message": _first_line(error)}
     if isinstance(error, MemoryError):

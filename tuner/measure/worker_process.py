@@ -1,4 +1,4 @@
-"""A worker process from its parent's side: it is asked, watched, and replaced when it dies or hangs."""
+"""The parent's side of a worker process: it sends requests, and replaces the process when it dies or hangs."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Worker:
     """One worker process, started when it is first needed and again after each loss.
 
     Args:
-        threads: of what it runs.
-        command: starts it.
+        threads: how many the kernels that it runs use.
+        command: the command that starts it.
         path: folders where it looks for modules first.
     """
 
@@ -75,7 +75,7 @@ class Worker:
     def ask(self, seconds: float, action: str, **arguments: Any) -> dict[str, Any]:
         """Send a request and return the reply. Raises ``Lost`` if none comes in time or the process dies.
 
-        Time in which this process was suspended does not count, since the worker was suspended too, as likely as not.
+        Time in which this process was suspended does not count, since the worker was most likely suspended too.
         """
         process = self._process or self._start()
         assert process.stdin is not None
@@ -103,7 +103,7 @@ class Worker:
                     pipe.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # has no name, so that nothing is left behind
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # without a name, so that nothing is left behind
         # a session of its own: Ctrl-C goes to the parent alone
         self._process = subprocess.Popen(
             self._command,

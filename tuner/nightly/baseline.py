@@ -29,9 +29,9 @@ class Entry:
         kernel, input: names in the suite.
         schedule: what was measured.
         seconds: the median over rounds of the fastest run of each; None where it failed.
-        ratios: times over those of the reference that ran in turn with it, a round each, times the reference's units.
+        ratios: for each round, its time over that of the reference that ran in turn with it, times the reference's units.
         failure: why there is no time.
-        reference: what it ran in turn with; None in baselines of before there were several.
+        reference: the reference that ran in turn with it; None in baselines of versions that had only one.
     """
 
     kernel: str
@@ -66,7 +66,7 @@ _ENTRY: dict[str, fields.Check] = {
 
 @dataclass(frozen=True)
 class Baseline:
-    """Entries by kernel and input, when they were taken (ISO 8601) and by which version; empty where the file does not say."""
+    """Entries by kernel and input, when they were taken (ISO 8601), and by which version; empty texts where the file does not say."""
 
     entries: dict[tuple[str, str], Entry]
     created: str = ""
@@ -82,7 +82,7 @@ def load_baseline(path: Path) -> Baseline:
     """Read a baseline file.
 
     Raises:
-        DataError: it cannot be read, is no baseline, or one of another machine.
+        DataError: it cannot be read, is no baseline, or is one of another machine.
     """
     try:
         content = read_json(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The verdict on an item: its time beside an older one, and whether it has changed."""
+"""The verdict on an item: its time compared with an older one, and whether it has changed."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from .drift import Drift
 from .race import Outcome, verdict
 
 LEAST_MARGIN = 0.1
-"""Least change that two nights can tell apart: references follow the speed of a machine no more closely than this."""
+"""Smaller differences between two nights are undecided: references follow the speed of a machine no more closely than this."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """An item beside what it is compared with.
+    """An item compared with an older time.
 
     Attributes:
         baseline_time, time: seconds, then and now; None where there is none.
-        change: time over the older one, both over their references where they were not taken in turn; None where there is no older one.
+        change: the time over the older one; if they were not taken in turn, each is first divided by its reference. None where there is no
+            older one.
         low, high: its interval, at 95% confidence.
         verdict: "same", "regression", "improvement", "undecided" or "new".
         against: "base" (raced in turn), "baseline" (another night) or "".
-        message: why.
-        since: the night of a slow drift's change point.
+        message: the reason of the verdict; empty where there is nothing to say.
+        since: the night of the change point, for a slow drift.
         nights: times over their references on the nights since the baseline, oldest first.
     """
 
@@ -59,7 +60,7 @@ def failed(entry: Entry, before: Entry | None) -> Change:
 
 
 def without_base(entry: Entry, before: Entry | None, margin: float) -> Change:
-    """Return an entry beside that of an earlier night, by their references; differences within ``LEAST_MARGIN`` are undecided."""
+    """Compare an entry with that of an earlier night, each over its reference; differences within ``LEAST_MARGIN`` are undecided."""
     if before is None or before.seconds is None:
         return Change(entry.kernel, entry.input, None, entry.seconds, None, "new")
     if before.reference != entry.reference:
@@ -75,14 +76,14 @@ def without_base(entry: Entry, before: Entry | None, margin: float) -> Change:
 
 
 def agreed(first: Change, second: Change) -> Change:
-    """Return a change that was found and the second measurement of it: it counts where both say so."""
+    """Combine a change with a second measurement of it: the change counts if both agree."""
     if second.verdict in (first.verdict, "same"):
         return second
     return Change(**{**second.__dict__, "verdict": "undecided", "message": "a second measurement did not confirm it"})
 
 
 def drifted(change: Change, drift: Drift) -> Change:
-    """Return a change with what was found over the nights, which counts where tonight alone says nothing else."""
+    """Add a drift over the nights to a change; the drift decides the verdict where tonight alone shows no change."""
     word = "slower" if drift.shift > 1 else "faster"
     message = f"{word} by {abs(drift.shift - 1):.0%} over the nights since {drift.since[:10]}"
     if change.verdict not in ("same", "undecided", "new"):
@@ -92,7 +93,7 @@ def drifted(change: Change, drift: Drift) -> Change:
 
 
 def _change(now: tuple[float, ...], before: tuple[float, ...]) -> Comparison:
-    """Return the change from one list of ratios to another: its interval is as wide as both of theirs together."""
+    """Return the change from one list of ratios to another; its interval holds all quotients that their intervals allow."""
     (low, high), (low_before, high_before) = _interval(now), _interval(before)
     return Comparison(median(now) / median(before), low / high_before, high / low_before)
 

@@ -14,7 +14,7 @@ from ..measure.order_statistics import median
 
 MIN_NIGHTS = 10
 MOST_NIGHTS = 90
-"""Most nights that are looked at: the last ones."""
+"""How many of the last nights are looked at."""
 
 _CHANCE = 0.01
 _LEAST_SHIFT = 1.05
@@ -27,7 +27,7 @@ class Drift:
     Attributes:
         since: when the first value after it was taken, as it is given.
         shift: the median after it over the median before.
-        chance: of a change point as clear as this in a series without any.
+        chance: probability of a change point as clear as this in a series without any.
     """
 
     since: str
@@ -36,10 +36,10 @@ class Drift:
 
 
 def change_point(nights: Sequence[tuple[str, float]]) -> Drift | None:
-    """Return the clearest change point of a series, None where there is none that is sure and at least a twentieth.
+    """Return the clearest change point of a series; None if it is not sure, or is a change of less than a twentieth.
 
     Args:
-        nights: when, and how long something took; oldest first.
+        nights: pairs of a moment and a time, the oldest first.
     """
     series = list(nights)[-MOST_NIGHTS:]
     values = [value for _, value in series]

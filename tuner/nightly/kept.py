@@ -1,7 +1,7 @@
 """The version that a baseline was measured with, kept beside its compiled kernels, so that later ones can race against it.
 
-Two times of different nights say little, and a checkout of the older version is not always at hand. What races is the package itself,
-not its objects alone, so that packing and the Python path of a call are raced too.
+Two times of different nights say little, and a checkout of the older version is not always at hand. The whole package is kept, not only its
+compiled objects, so that packing and the Python path of a call are raced too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNWANTED = shutil.ignore_patterns(".*", "tests", "results", "docs", "examples",
 
 
 def copy_version(place: Path) -> None:
-    """Copy what runs of this version, a few megabytes of sources, into a new folder. Raises ``OSError``."""
+    """Copy the files that this version needs to run, a few megabytes, into a new folder. Raises ``OSError``."""
     shutil.copytree(ROOT, place, ignore=_UNWANTED)
 
 
@@ -46,7 +46,7 @@ def keep() -> Path:
             if place.exists():
                 place.rename(workplace / "broken")
             copy_version(workplace / "version")
-            with contextlib.suppress(OSError):  # another process keeps it at the same time: as good
+            with contextlib.suppress(OSError):  # another process has kept the same version meanwhile
                 (workplace / "version").rename(place)
     os.utime(place)
     for old in sorted(_versions(folder), key=lambda path: path.stat().st_mtime)[:-MOST_KEPT]:
@@ -55,7 +55,7 @@ def keep() -> Path:
 
 
 def kept(code: str) -> Path | None:
-    """Return the folder of a kept version (``code_version``); None where it is this one, is not kept, or has been changed."""
+    """Return the folder of a kept version (``code_version``); None if that is this version, is not kept, or was changed."""
     if not code or code == code_version() or "/" in code or code.startswith("."):
         return None
     folder = cache_folder() / _FOLDER

@@ -1,7 +1,7 @@
-"""One night: every item of a suite checked, measured beside its reference, raced against the base, and looked at over the nights.
+"""One night: every item of a suite is checked, measured in turn with a reference, compared, and looked at over the nights.
 
-Where a base is given, the versions race (``race``). Else times of two nights are compared, each over those of a reference kernel of the
-same kind that ran in turn with it (``reference``), since machines are not equally fast every night. Either way a change is measured a
+Where a base is given, the two versions race (``race``). Else times of two nights are compared, each over the time of a reference kernel of
+the same kind that ran in turn with it (``reference``), since a machine is not equally fast every night. Either way a change is measured a
 second time before it counts.
 """
 
@@ -51,14 +51,14 @@ Choose = Callable[[Place, Problem], str]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a night compares with.
+    """What a night measures, and with what it compares.
 
     Attributes:
         suite: what is measured.
-        baseline: of an earlier night; without entries on the first one.
+        baseline: that of an earlier night; without entries on the first night.
         base: folder of the version to race against; None: there is none.
-        margin: a change within this part is none.
-        store: keeps the nights.
+        margin: a relative change up to this counts as none.
+        store: the database that keeps the nights.
         choose: returns the schedule of an item that the baseline does not know.
     """
 
@@ -71,7 +71,7 @@ class Plan:
 
 
 def run_night(plan: Plan, begin: Callable[[Place], None] = lambda place: None) -> Iterator[tuple[Entry, Change]]:
-    """Yield what was measured of every item, and what that says.
+    """Yield the measurement of every item, and the verdict on it.
 
     Args:
         plan: what to do.
@@ -177,7 +177,7 @@ class _Item:
         return self._by_baseline(task, entry)
 
     def _by_baseline(self, task: Task, entry: Entry) -> Change:
-        """Return what the baseline says; a change is measured again by a new process."""
+        """Compare an entry with the baseline; a change is measured again by a new process."""
         found = changes.without_base(entry, self._before, self._plan.margin)
         if found.verdict in ("same", "new"):
             return found
@@ -186,7 +186,7 @@ class _Item:
         return changes.agreed(found, changes.without_base(again, self._before, self._plan.margin))
 
     def _over_the_nights(self, task: Task, entry: Entry, samples: list[tuple[float, ...]], change: Change) -> Change:
-        """Record the night, and return the change with what a series of nights says."""
+        """Record the night, and return the change with a drift over the nights, if there is one."""
         store, name = self._plan.store, f"nightly {self._plan.suite.name}: {self._place.kernel} on {self._place.input}"[:1000]
         store.add(_as_record(name, task, entry, samples))
         series = list(nights(store, name, entry, self._plan.baseline.created))[-MOST_NIGHTS:]
@@ -199,8 +199,8 @@ def nights(store: Database, campaign: str, entry: Entry, since: str) -> Iterator
     """Yield when an item was measured and its time over its reference, oldest first, on nights that can be compared.
 
     Args:
-        campaign: of the item's records.
-        since: when the baseline was taken, by which earlier nights were accepted; empty: all count.
+        campaign: key of the item's records.
+        since: when the baseline was taken; nights before that were accepted with it and do not count. Empty: all nights count.
     """
     assert entry.reference is not None
     for record in store.measurements(campaign=campaign, role="night", machine=this_machine().fingerprint):

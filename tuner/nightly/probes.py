@@ -1,4 +1,4 @@
-"""Probes of what no kernel shows: packing, and the overhead of Python in a call. A suite names the probes that its nights measure."""
+"""Probes measure what kernels do not show: packing, and the overhead of Python in a call. A suite names the probes of its nights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..problem import Problem, make_problem
 
 @dataclass(frozen=True)
 class Probe:
-    """A probe: what it runs on, and how (``race.CALLS``)."""
+    """A probe: its operands, and what is timed on them (``race.CALLS``)."""
 
     name: str
     input: str

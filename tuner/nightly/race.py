@@ -1,9 +1,9 @@
 """Two versions of sparsetune that run the same task in turn, in a process each.
 
 Two times that were taken on different nights say little; two taken one after the other, again and again, say which is faster whatever the
-machine does meanwhile. A race goes on until its interval lies on one side of the margin. Where processes lie in memory may make one of them
-faster, so a difference counts only once a second race, of new processes, has found it too. A process that does not answer is replaced
-once: systems suspend and end processes for reasons of their own.
+machine does meanwhile. A race goes on until its interval lies on one side of the margin. The place of a process in memory may make it
+faster, so a difference counts only if a second race with new processes finds it too. A process that does not answer is replaced once, since
+a system may suspend or end a process for reasons of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CALLS = ("bound", "call", "pack")
 """The kinds of timed calls: of a bound kernel, of a kernel with its operands, and the packing of an operand's coordinates."""
 
 MIN_ROUNDS, MOST_ROUNDS = 9, 45
-_MOST_SECONDS = 20.0  # of one race
+_MOST_SECONDS = 20.0  # time limit of one race
 _MOST_RACES = 3
 _LOAD_SECONDS = 300.0
 _BURST_SECONDS = 0.01
@@ -56,7 +56,7 @@ class Task:
     Attributes:
         problem: expression and operands.
         schedule: in the problem's names.
-        call: of ``CALLS``.
+        call: one of ``CALLS``.
     """
 
     problem: Problem
@@ -66,11 +66,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of the newer version against the older.
+    """The outcome of the races of two versions.
 
     Attributes:
-        verdict: "same", "regression", "improvement" or "undecided".
-        change: times of the newer over those of the older, from the last race.
+        verdict: on the newer version: "same", "regression", "improvement" or "undecided".
+        change: times of the newer version over those of the older, from the last race.
         before, now: seconds, medians of the last race.
         races: how many there were.
     """
@@ -153,10 +153,10 @@ class OlderFails(TuningError):
 
 
 def repeated(attempt: Callable[[], Found]) -> Found:
-    """Return what an attempt gives, the second one where a process was lost in the first.
+    """Return the outcome of an attempt; of a second one if a process was lost in the first.
 
     Args:
-        attempt: hands its task to the processes, new ones included, before it asks them for anything else.
+        attempt: what is attempted. It hands the task to the processes first, so that a new process gets it too.
     """
     try:
         return attempt()
@@ -201,7 +201,7 @@ def _save_operand(folder: Path, number: int, operand: Tensor) -> dict[str, Any]:
         np.save(folder / f"{number}.npy", operand.to_numpy())
         return {"array": f"{number}.npy"}
     coordinates, values = operand.to_coordinates()
-    order = np.random.default_rng(0).permutation(len(values))  # as files have them that were not written in order
+    order = np.random.default_rng(0).permutation(len(values))  # as in a file whose entries are not sorted
     coordinates, values = coordinates[:, order], values[order]
     np.save(folder / f"{number}-coordinates.npy", coordinates)
     np.save(folder / f"{number}-values.npy", values)
@@ -215,8 +215,8 @@ def contest(older: Side, newer: Side, task: Task, margin: float, turn: Turn | No
     Args:
         older, newer: the versions; their processes may have run other tasks.
         task: what they run.
-        margin: a change within this part is none.
-        turn: held while something is timed.
+        margin: a relative change up to this counts as none.
+        turn: the lock to hold while something is timed.
 
     Raises:
         OlderFails: the older version cannot run the task.
@@ -249,7 +249,7 @@ def contest(older: Side, newer: Side, task: Task, margin: float, turn: Turn | No
 
 
 def verdict(found: Comparison, margin: float) -> str | None:
-    """Return what an interval of a change says for sure; None where it reaches over the margin."""
+    """Return the verdict that the interval of a change makes sure; None if the interval reaches over the margin."""
     if found.low > 1 + margin:
         return "regression"
     if found.high < 1 / (1 + margin):
@@ -258,8 +258,8 @@ def verdict(found: Comparison, margin: float) -> str | None:
 
 
 def _race(older: Side, newer: Side, margin: float) -> list[tuple[float, float]]:
-    """Return seconds of both, round by round, until they say something for sure or the time is up; disturbed rounds count only where
-    there are no others."""
+    """Run both in turn until a verdict is sure or the time is up; return the seconds of both, round by round. Disturbed rounds count only
+    if there are no others."""
     sides = (older, newer)
     sizes = [_size(side) for side in sides]
     quiet: list[tuple[float, float]] = []

@@ -1,8 +1,8 @@
 """The process that races: ``python -P racer.py``, with the folder of one version of sparsetune first on the path.
 
-Two of these run a race, one with the older version and one with the newer. Nothing is asked of either version but its public
-interface, which stays; what else is needed is loaded from the files beside this one. One JSON request a line on standard input, one
-JSON reply a line on what was standard output.
+Two such processes run a race, one with the older version and one with the newer. They use only the public interface of their version,
+which is stable; everything else is loaded from the files beside this one. One JSON request a line on standard input, one JSON reply a line
+on what was standard output.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def beside(path: str) -> Any:
 
 
 def placed(given: Any) -> Any:
-    """Return an array at a multiple of 64 bytes somewhere in a page, elsewhere in each process.
+    """Return a copy of an array at a random multiple of 64 bytes in a page, another one in each process.
 
-    Where arrays happen to lie makes kernels slower by a quarter. No version is to blame for that, and luck that is drawn anew does not
-    take sides in one race after the other.
+    The place of arrays makes kernels slower by up to a quarter, which is no fault of a version. With a new random place in each process it
+    does not favour the same version in two races.
     """
     import numpy as np
 
@@ -51,7 +51,7 @@ def placed(given: Any) -> Any:
 
 
 def _team(package: Any) -> Any:
-    """Return the module that tells of the threads of a version's kernels; None for one of before there was such."""
+    """Return the module that reports on the threads of a version's kernels; None for a version without it."""
     with contextlib.suppress(ImportError):
         module = importlib.import_module(f"{package.__name__}.compiler.native.team")
         return module if hasattr(module, "alone_calls") else None
@@ -91,17 +91,17 @@ class Racer:
         return {"package": str(Path(self._package.__file__).resolve().parent)}
 
     def burst(self, batch: int, samples: int) -> dict[str, Any]:
-        """Run the task once to warm up, then take samples of so many runs; the reply has the fastest, an undisturbed one if any."""
+        """Run the task once to warm up, then take samples of ``batch`` runs; the reply has the fastest, of the undisturbed ones if any."""
         return self._fastest(self._run, batch, samples)
 
     def reference(self, kind: str, threads: int, units: int, library: str) -> dict[str, Any]:
-        """Take a reference kernel."""
+        """Make the reference kernel to run from now on."""
         self._reference = self._references.Work(self._references.Reference(kind, threads, units, library))
         self._reference()
         return {}
 
     def fitting(self, kind: str, threads: int, length: float) -> dict[str, Any]:
-        """Return a reference of a kind that takes about so many seconds here."""
+        """Reply with a reference of a kind that takes about so many seconds here."""
         found = self._references.fitting(kind, threads, length)
         return {"kind": found.kind, "threads": found.threads, "units": found.units, "library": found.library}
 
@@ -142,7 +142,7 @@ def main() -> None:
         request = json.loads(line)
         try:
             reply = getattr(racer, request.pop("action"))(**request) | {"status": "ok"}
-        except Exception as error:  # whatever a version does with a task is told
+        except Exception as error:  # any failure of a version is a reply
             reply = {"status": "failed", "message": (str(error).splitlines() or [""])[0] or type(error).__name__}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()

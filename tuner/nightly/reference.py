@@ -1,9 +1,9 @@
 """Reference kernels: fixed pieces of work that tell how fast a machine is tonight.
 
-A kernel that waits for memory slows down with what else uses the memory, one that computes with the clock of its core, one of several
-threads with whoever takes a core away. So a kernel is compared with a reference of its own kind: as many threads, bound by memory or by
-arithmetic, about as long. They are NumPy's loops, which no change of ours makes faster or slower. This module imports nothing of
-sparsetune: processes that run an older version load it from its file.
+A kernel bound by memory slows down when other programs use the memory, one bound by arithmetic when the clock of its core slows down, and
+one of several threads when other programs take a core. So a kernel is compared with a reference of its own kind: as many threads, bound by
+memory or by arithmetic, about as long. References are loops of NumPy, which no change of sparsetune makes faster or slower. This module
+imports nothing of sparsetune, since processes that run an older version load it from its file.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 KINDS = ("memory", "arithmetic")
 LIBRARY = f"numpy {np.__version__}"
 
-_STREAM = 2**22  # doubles an array of a thread: three of them lie outside of caches
-_SLICE = 2**13  # of them are a unit of work
-_SQUARE_ROOTS = 2**11  # numbers whose square roots are a unit of work; they lie in the first cache
-_LEAST_SECONDS = {1: 1e-4}  # of a run of one thread; several have to be started, which takes some of these
-_LEAST_OF_MANY = 2e-3
-_MOST_SECONDS = 0.02
+_STREAM = 2**22  # doubles in an array of a thread; three of them do not fit into caches
+_SLICE = 2**13  # doubles of each array in a unit of work bound by memory
+_SQUARE_ROOTS = 2**11  # square roots in a unit of work bound by arithmetic; the numbers lie in the first cache
+_LEAST_SECONDS = {1: 1e-4}  # shortest run of one thread; several threads have to be started, so their runs are longer
+_LEAST_OF_MANY = 2e-3  # shortest run of several threads
+_MOST_SECONDS = 0.02  # longest run
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Reference:
     """A reference kernel.
 
     Attributes:
-        kind: of ``KINDS``.
-        threads: how many run it, each all of it.
-        units: how much work a run is.
-        library: whose loops they are.
+        kind: one of ``KINDS``.
+        threads: how many threads run it; each does all of the work.
+        units: units of work in a run.
+        library: the library whose loops run, with its version.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Reference:
 
 
 class Work:
-    """What a reference runs on; calling it runs it once."""
+    """A reference with its arrays and threads; calling it runs it once."""
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference

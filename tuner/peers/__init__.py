@@ -1,4 +1,4 @@
-"""Other libraries that compute some of the same kernels, for comparison: those that are installed, on the same operands."""
+"""Other libraries that compute some of the same kernels. Those that are installed can be compared on the same operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognising correlations of one tensor with a filter, which image libraries have."""
+"""Recognising the correlation of a tensor with a filter, which image libraries compute."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Correlation:
 
 
 def correlation(problem: Problem) -> Correlation | None:
-    """Return the problem as a correlation of equally many modes; None if it is something else."""
+    """Return the problem as a correlation of a tensor with a filter of equally many modes; None if it is something else."""
     value, target = problem.written.value, problem.written.target
     if not isinstance(value, Mul) or len(value.operands) != 2 or not target.is_plain or problem.semiring != ("+", "*"):
         return None

@@ -35,8 +35,8 @@ class MklPeer:
     """Products with one sparse matrix, with and without ``mkl_sparse_optimize``, whichever is faster; and products and sums of two.
 
     Args:
-        unsorted: True: products and sums of two sparse matrices alone, whose rows stay in the order in which MKL makes them. False:
-            everything, and rows are sorted, as ours are.
+        unsorted: True: only products and sums of two sparse matrices, with rows left in the order in which MKL makes them. False: all
+            of its kernels, with sorted rows, as in our results.
     """
 
     def __init__(self, unsorted: bool = False) -> None:
@@ -94,7 +94,7 @@ class _Call:
     def __call__(self) -> Any:
         one, zero = self._number(1.0), self._number(0.0)
         operation = ctypes.c_int(_NON_TRANSPOSE)
-        self._library.MKL_Set_Num_Threads(self._threads)  # another call may have asked for others since
+        self._library.MKL_Set_Num_Threads(self._threads)  # another call may have changed it
         if self._other.ndim == 1:
             self._matrix.check("mv", operation, one, self._handle, self._description, _pointer(self._other), zero, _pointer(self._result))
         else:
@@ -133,7 +133,7 @@ def _succeed(name: str, status: int) -> None:
 
 
 class _SparseResult(ABC):
-    """What is made of two sparse matrices; calling it makes a new result, whose rows are sorted if asked for."""
+    """An operation on two sparse matrices; calling it makes a new result, with sorted rows if asked for."""
 
     def __init__(self, library: Any, left: _Matrix, right: _Matrix, ordered: bool, threads: int) -> None:
         self._library, self._ordered, self._threads = library, ordered, threads
@@ -179,7 +179,7 @@ class _SparseSum(_SparseResult):
 
 
 class _Made:
-    """A sparse matrix that MKL made, and that it lets go with this object."""
+    """A sparse matrix that MKL made, and that is freed with this object."""
 
     def __init__(self, like: _Matrix, shape: tuple[int, int]) -> None:
         self.shape, self.handle, self._like = shape, ctypes.c_void_p(), like
@@ -209,7 +209,7 @@ class _Made:
 
 
 def _copied(place: ctypes.c_void_p, count: int, kind: Any) -> np.ndarray[Any, Any]:
-    """Return a copy of what stands at an address of MKL's."""
+    """Return a copy of an array that MKL holds at an address."""
     size = count * np.dtype(kind).itemsize
     return np.frombuffer(ctypes.string_at(place, size), kind).copy() if size else np.zeros(0, kind)
 
@@ -218,8 +218,7 @@ def _copied(place: ctypes.c_void_p, count: int, kind: Any) -> np.ndarray[Any, An
 def _library() -> Any:
     """Return MKL, or None where it is not installed.
 
-    It is told to run on GNU's OpenMP: threads of Intel's spin for 200 ms after each call, on the cores that the next call of a race
-    needs.
+    It is told to run on GNU's OpenMP: threads of Intel's spin for 200 ms after each call, on cores that the other kernels of a race need.
     """
     os.environ.setdefault("MKL_THREADING_LAYER", "GNU")
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Recognising the products and sums of two tensors that matrix libraries have."""
+"""Recognising the products and sums of two tensors that matrix libraries compute."""
 
 from __future__ import annotations
 

@@ -14,11 +14,12 @@ from ..extents import all_indices, reads
 from ..problem import Problem
 
 MOST_POINTS = 5e7
-"""Its einsum broadcasts the sparse operand over all dense indices before it sums: about a microsecond and a half a point."""
+"""Most points of a kernel: its einsum broadcasts the sparse operand over all dense indices before it sums, which takes about 1.5
+microseconds a point."""
 
 
 class PydataPeer:
-    """``sparse.einsum``, for kernels of at most so many points (``_points``); beyond these it takes too long to be raced."""
+    """``sparse.einsum``, for kernels of at most ``MOST_POINTS`` points (``_points``); with more it takes too long to be timed."""
 
     name = "sparse"
 

@@ -1,4 +1,4 @@
-"""SciPy's sparse products, and its correlations of dense arrays; they use one core whatever is asked for."""
+"""SciPy's sparse products, and its correlations of dense arrays; they always use one core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .products import matrix_product, matrix_sum
 
 
 class ScipyPeer:
-    """``scipy.sparse``; correlations, which that lacks, by ``scipy.ndimage``, or by ``scipy.signal`` where there is one mode."""
+    """``scipy.sparse``; for correlations ``scipy.ndimage``, or ``scipy.signal`` where there is one mode."""
 
     name = "scipy"
 

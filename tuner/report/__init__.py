@@ -1,7 +1,7 @@
 """Pages for people: everything a database holds, and a night's comparison, each one HTML file that works without a network.
 
-``material`` reads records into what is shown, ``figures`` draws it, ``listings`` compiles the loop nests and C that stand beside each
-other, ``page`` fills the templates beside it.
+``material`` reads records into the values that a page shows, ``figures`` draws plots, ``listings`` compiles the loop nests and C of
+winner and default, ``page`` fills the templates in this folder.
 """
 
 from .page import write_nightly_page, write_report

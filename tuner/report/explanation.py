@@ -29,7 +29,7 @@ def write_explanation(
         answer: what ``explain`` prints as JSON.
         trees: the loop nests of its frontier with costs, drawn.
         formats: of the operands.
-        given_tree: that of the schedule that was given.
+        given_tree: the loop nest of the schedule of ``--schedule``, drawn.
 
     Raises:
         DataError: the page cannot be written.
@@ -45,7 +45,7 @@ def write_explanation(
 
 
 def provenance(expression: str, schedule: str, formats: Mapping[str, str]) -> str | None:
-    """Return the graph from the indices of the expression to those that a schedule derives; None: it derives none."""
+    """Return the graph from the indices of the expression to those that a schedule derives, as JSON; None: it derives none."""
     assignment = parse(expression)
     default = concretize(assignment, formats_of(assignment, formats))
     program = apply_schedule(default.program, schedule, default.formats)

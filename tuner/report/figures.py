@@ -1,4 +1,4 @@
-"""The plots of the pages, as plotly's figures in JSON: the page draws them with the library that it carries."""
+"""The plots of the pages, as figures of plotly in JSON; the page draws them with the copy of plotly that it contains."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..nightly.changes import Change
 from .importance import importance
 from .material import Ratio, Result
 
-_ROW = 26  # pixels of a line of a plot with a line a result
+_ROW = 26  # pixels for each result in a plot with a row for each result
 _COLOURS = ("#1f6fb2", "#d1651b", "#2c8a4b", "#8a56ac", "#8c564b", "#c2589a", "#5f6b76")
 _MOST_CURVES = 12
-_LEGEND_ROW = 18  # pixels of a line of a legend; on a phone every curve has its own
+_LEGEND_ROW = 18  # pixels of a line of a legend; on a phone each curve takes a line
 
 
 def speedups(results: Sequence[Result]) -> str:
@@ -44,7 +44,7 @@ def speedups(results: Sequence[Result]) -> str:
 
 
 def _ratio_axis(shown: Sequence[Ratio]) -> dict[str, Any]:
-    """Return a logarithmic axis whose labels say all of their number: where plotly chooses them, 0.9 is written as 9."""
+    """Return a logarithmic axis with full labels: those that plotly chooses would show 0.9 as 9."""
     low, high = min(one.low for one in shown), max(one.high for one in shown)
     ticks = [digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5)]
     if high < 5 * low:
@@ -53,7 +53,7 @@ def _ratio_axis(shown: Sequence[Ratio]) -> dict[str, Any]:
 
 
 def _logarithmic(shown: Sequence[float]) -> dict[str, Any]:
-    """Return a logarithmic axis for such numbers, whose labels say all of their number too."""
+    """Return a logarithmic axis for some numbers, with full labels."""
     digits = (1,) if not shown or max(shown) > 1000 * min(shown) else (1, 2, 5)
     ticks = [digit * 10.0**power for power in range(-6, 7) for digit in digits]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
@@ -113,7 +113,7 @@ def _roofline(results: Sequence[Result]) -> str:
     for name, group in points.items():
         figure.add_trace(go.Scatter(
             x=[x for x, _, _ in group], y=[y for _, y, _ in group], text=[label for _, _, label in group], mode="markers", name=name,
-            marker={"size": 8} if name == "winner" else {"size": 13, "symbol": "circle-open"},  # seen where both are at one place
+            marker={"size": 8} if name == "winner" else {"size": 13, "symbol": "circle-open"},  # both are visible even at one place
             hovertemplate="%{text}<br>%{y:.2f} GFLOP/s at %{x:.2f} operations a byte<extra></extra>",
         ))  # fmt: skip
     figure.update_xaxes(type="log", title="operations a byte of operands and dense result", dtick=1)
@@ -122,7 +122,7 @@ def _roofline(results: Sequence[Result]) -> str:
 
 
 def searches(results: Sequence[Result]) -> str:
-    """Return the best time so far by trial, a curve for each input."""
+    """Return the best time so far by trial, in milliseconds, a curve for each input."""
     figure = go.Figure()
     for result in results[:_MOST_CURVES]:
         curve = result.best_so_far
@@ -177,7 +177,7 @@ def changes(found: Iterable[Change]) -> str:
     figure = go.Figure(go.Scatter(
         x=[change.change for change in known], y=[f"{change.kernel}, {change.input}" for change in known], mode="markers",
         marker={"size": 9, "color": ["#b5342a" if change.verdict == "regression" else _COLOURS[0] for change in known]},
-        error_x={"type": "data", "symmetric": False, "color": _COLOURS[0],  # of its own: a list, as of points, is no colour here
+        error_x={"type": "data", "symmetric": False, "color": _COLOURS[0],  # error bars take no list of colours, as points do
                  "array": [(change.high or change.change or 0) - (change.change or 0) for change in known],
                  "arrayminus": [(change.change or 0) - (change.low or change.change or 0) for change in known]},
         hovertemplate="%{y}: %{x:.3f}<extra></extra>",

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from .material import Run
 
 LEAST_RUNS = 8
-"""Trials of a kernel below which nothing is said about its parameters."""
+"""Fewest trials of a kernel for which its parameters are judged."""
 
 
 def importance(campaigns: Iterable[Sequence[Run]]) -> dict[str, float]:
     """Return the share of the variance of log times that each parameter explains alone (eta squared), the largest first.
 
-    Times of a campaign stand over its mean, so that those of large and small inputs are alike. A run that lacks a parameter belongs to a
-    group of its own. Empty where fewer than ``LEAST_RUNS`` runs are known.
+    The times of a campaign are divided by their mean, so that those of large and small inputs can be compared. Runs that lack a parameter
+    form a group of their own. Empty if fewer than ``LEAST_RUNS`` runs are known.
     """
     rows: list[tuple[float, dict[str, str]]] = []
     for runs in campaigns:
@@ -31,7 +31,7 @@ def importance(campaigns: Iterable[Sequence[Run]]) -> dict[str, float]:
 
 
 def _between(rows: Sequence[tuple[float, dict[str, str]]], name: str) -> float:
-    """Return the sum of squares between the groups that a parameter's values make; the mean of all is 0."""
+    """Return the sum of squares between the groups that the values of a parameter make; the mean of all runs is 0."""
     groups: dict[str | None, list[float]] = {}
     for value, parameters in rows:
         groups.setdefault(parameters.get(name), []).append(value)

@@ -19,7 +19,7 @@ from ..records import SEPARATOR, Decision, formats_and_edges
 
 @frozen
 class Listing:
-    """A schedule as text, its loop nest and its C; of one that this version cannot compile, the reason stands in both."""
+    """A schedule as text, its loop nest and its C; if this version cannot compile it, both hold the reason."""
 
     schedule: str
     loop_nest: str

@@ -90,7 +90,7 @@ class Result:
 
     @property
     def converted(self) -> Converted | None:
-        """The schedule that a bound kernel, which converts once, is faster with."""
+        """The schedule that is faster in a bound kernel, which converts once; None where there is none."""
         found = Converted.of(self.decision.environment)
         return found and replace(found, schedule=Schedule(self.account.schedule(str(found.schedule))))
 
@@ -101,19 +101,19 @@ class Result:
 
     @property
     def traffic(self) -> float | None:
-        """Bytes a second of the winner, operands and dense result counting once."""
+        """Bytes a second of the winner; operands and a dense result count once. None where the bytes are not known."""
         return None if self.account.bytes is None else self.account.bytes / self.decision.seconds
 
     @property
     def share(self) -> float | None:
-        """The time that the machine's limits ask for over the winner's; above 1 where the data lie in caches."""
+        """The least time by the machine's limits over the winner's time; above 1 where the data lie in caches."""
         if self.limits is None or self.account.bytes is None:
             return None
         return self.limits.least_seconds(self.account.operations or 0.0, self.account.bytes) / self.decision.seconds
 
     @property
     def best_so_far(self) -> list[float]:
-        """Milliseconds of the best trial so far, by trial; failed ones change nothing."""
+        """Milliseconds of the best trial so far, for each trial."""
         times = [math.inf if run.milliseconds is None else run.milliseconds for run in self.runs]
         return [time for time in accumulate(times, min) if math.isfinite(time)]
 
@@ -130,7 +130,7 @@ class Result:
 
 @frozen
 class Material:
-    """All results, kernel by kernel, and what could not be shown, a sentence each."""
+    """All results, kernel by kernel, and a sentence for each thing that could not be shown."""
 
     url: str
     counts: Mapping[str, int]
@@ -153,7 +153,7 @@ class Material:
 
 
 def read_material(database: Database, bench: Path | None = None) -> Material:
-    """Return what a database holds, beside what a file of ``tune-kernel bench --json`` says of other libraries.
+    """Return the results in a database, with the times of other libraries from a file of ``tune-kernel bench --json``.
 
     Raises:
         DataError: the file is not what bench writes.
@@ -171,7 +171,7 @@ def input_name(entry: Input) -> str:
 
 
 SHOWN: Mapping[str, str] = {OURS_UNTUNED: "the static choice"}
-"""Names of variants as the page has them, where it has others than ``bench``."""
+"""The page's names for variants to which ``bench`` gives other names."""
 
 Beside = Mapping[tuple[str, str, int], Mapping[str, tuple[float, Ratio | None]]]
 
@@ -222,7 +222,7 @@ def _run(found: Measurement) -> Run:
 
 
 def _missing(results: Sequence[Result], bench: Path | None) -> Iterable[str]:
-    """Yield what a reader might look for and not find, and how to have it."""
+    """Yield a sentence for each thing that a reader might miss on the page, and how to get it."""
     if not results:
         yield "No campaign has been finished yet: 'tune-kernel tune' or 'tune-kernel suite quick' runs one."
         return

@@ -26,7 +26,7 @@ def write_report(path: Path, database: Database, bench: Path | None = None) -> N
     Args:
         path: of the page.
         database: its decisions and trials are shown.
-        bench: what ``tune-kernel bench --json`` printed: other libraries, and the static choice.
+        bench: a file of what ``tune-kernel bench --json`` printed: times of other libraries and of the static choice.
 
     Raises:
         DataError: the page cannot be written, or ``bench`` is something else.

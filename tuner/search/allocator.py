@@ -1,10 +1,10 @@
 """Which structure to try next: the one whose next point is expected to improve most upon the best so far.
 
-The logarithms of times are taken for a Gaussian process over structures. Structures that share directives have times alike, those further
-down the static ranking tend to be slower, each has a part of its own, and its points scatter around it by what is in its holes. So what
-was measured of some structures says something of those that were not tried yet. How much the points of a structure scatter is known only
-from its points, so the next one has Student's distribution. And a structure has the less left the longer it has not become better: the
-chance that the last of n draws is the best of them is one in n. So one that began badly gets another chance once better ones are known.
+The logarithms of times are modelled as a Gaussian process over structures. Structures that share directives have similar times, those
+further down the static ranking tend to be slower, each has a part of its own, and its points scatter around that, depending on what is in
+its holes. So times of some structures say something about those that were not tried yet. How far the points of a structure scatter is
+known only from these points, so the next one has Student's distribution. The longer a structure has not improved, the less it is expected
+to: the chance that the last of n draws is the best of them is one in n. So a structure that began badly gets another chance later.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from ...compiler.frozen import frozen
 
 _SHARED, _OWN = 0.6, 0.3
-"""Parts of the variance of structures' times that directives in common explain, and that are a structure's own."""
+"""Shares of the variance of structures' times: explained by directives in common, and a structure's own."""
 
 _SPREAD, _SCATTER = 0.4, 0.25
 """Standard deviations of logarithms before anything is known: between structures, and between the points of one."""
 
-_MEAN = 9.0  # times the variance between structures: that of the mean of all, which is not known
-_PRIOR = 3  # measurements that these are worth
+_MEAN = 9.0  # prior variance of the mean of all structures, over the variance between them
+_PRIOR = 3  # how many measurements the standard deviations above are worth
 _PATIENCE = 4.0  # points without progress after which a structure has half of its chances left
-_ELSEWHERE = 3  # every third point is one of a structure that does not lead: the leader may be a decoy
-_BETTER = 0.99  # times the best so far: what counts as progress
-_FAILED = math.log(2)  # how much slower than the slowest a failure counts
+_ELSEWHERE = 3  # every third point is of a structure that does not lead, in case the leader is a dead end
+_BETTER = 0.99  # a point of at most this many times a structure's best so far is progress
+_FAILED = math.log(2)  # a failure counts as slower than the slowest by this much, as a logarithm
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
@@ -71,7 +71,7 @@ class Allocator:
         if len(numbers) > 1 and len(self._told) % _ELSEWHERE == 0:
             numbers = numbers[numbers != leader]
         expected = self._expected(data, numbers)
-        if asked:  # as if they took what is expected of them: another process need not try the same
+        if asked:  # they count as if they took what is expected, so that another process tries something else
             believed = self._expected(data, np.array(asked)).mean
             expected = self._expected([*data, *zip(asked, believed.tolist(), strict=True)], numbers)
         left = _PATIENCE / (_PATIENCE + self._stale[numbers])
@@ -99,7 +99,7 @@ class Allocator:
 
     @cached_property
     def _similarity(self) -> NDArray[np.float64]:
-        """How much of their directives each two structures have in common, from 0 to 1 (Jaccard's index)."""
+        """The share of directives that two structures have in common (Jaccard's index), for all pairs."""
         words = [frozenset(_NUMBER.sub("#", text).split("; ")) for text in self._texts]
         return np.array([[len(a & b) / max(1, len(a | b)) for b in words] for a in words])
 
@@ -113,7 +113,7 @@ class Expected:
     freedom: NDArray[np.float64]
 
     def improvement(self, best: float) -> NDArray[np.float64]:
-        """Return by how much they are expected to fall below ``best``, zero where they do not."""
+        """Return by how much each is expected to fall below ``best``, counting 0 where it does not."""
         from scipy.special import betaln, stdtr
 
         margin, freedom = (best - self.mean) / self.scale, self.freedom

@@ -1,6 +1,6 @@
-"""What a sampler proposes, and between its proposals schedules that no rule lists, drawn from the whole space.
+"""The proposals of a sampler, and between them schedules that no rule lists, drawn from the whole space.
 
-How often is decided by what they gain: seldom at first, more often as long as one of the last few was the fastest so far.
+Draws are rare at first, and more frequent as long as one of the last few was the fastest so far.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from .space import Draws
 from .strategy import Proposal, Strategy
 
 _FIRST = 6
-"""Proposals of the sampler, which begins with what is known to be good, before anything else is drawn."""
+"""How many proposals of the sampler, which begins with what is known to be good, come before the first draw."""
 
 _SELDOM, _OFTEN = 5, 2
-"""Every so many proposals is a draw, where the last draws gained nothing, and where one did."""
+"""One in so many proposals is a draw: where the last draws gained nothing, and where one of them did."""
 
 _MEMORY = 3
-"""Draws after the last one that was the fastest of all until it counts no more."""
+"""How many draws a draw that was the fastest of all is remembered for."""
 
 
 class WithDraws:
@@ -33,7 +33,7 @@ class WithDraws:
         self._since_draw = 0
         self._fruitless = _MEMORY  # draws since one was the fastest
         self._drawn: set[str] = set()
-        self._pending: set[str] = set()  # of the sampler
+        self._pending: set[str] = set()  # proposals of the sampler that were not told yet
 
     def ask(self) -> Proposal | None:
         due = self._asked >= _FIRST and self._since_draw + 1 >= (_OFTEN if self._fruitless < _MEMORY else _SELDOM)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .space import Point, Space
 from .strategy import Proposal
 
-_TRIES = 200  # random points in a row that are known already, before the space counts as exhausted
+_TRIES = 200  # known points that are drawn in a row before the space counts as exhausted
 
 
 class Drawn:
@@ -41,7 +41,7 @@ class Drawn:
 
 
 class Local(Drawn):
-    """The usual points of some structures, then whatever differs from the best so far in one hole; from a random point where that ends.
+    """The usual points of some structures, then points that differ from the best so far in one hole; where none is left, a random point.
 
     Args:
         space: what may be proposed.

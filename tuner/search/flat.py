@@ -22,9 +22,9 @@ from .strategy import Proposal
 from .studies import decoded, encoded, finish, open_study
 
 _TEMPLATE = "template"
-_TRIES = 30  # proposals in a row that are known already, before points are drawn at random
-_HOPELESS = 3  # failures of a template that has never worked, before it is given up
-_RANDOM_TRIES = 200  # random points in a row that are known already, before the space counts as exhausted
+_TRIES = 30  # known proposals in a row before points are drawn at random
+_HOPELESS = 3  # failures after which a template that has never worked is given up
+_RANDOM_TRIES = 200  # known points that are drawn in a row before the space counts as exhausted
 
 
 class FlatStudy:
@@ -44,7 +44,7 @@ class FlatStudy:
         self._labels = tuple(digest(template.text)[:8] for template in space.templates)
         self._known: dict[str, float | None] = {}
         self._asked: set[str] = set()  # schedules that were proposed and not told yet
-        self._failures: Counter[str] = Counter()  # by template; below 0 once it has worked
+        self._failures: Counter[str] = Counter()  # by template; negative once it has worked
         self._study, past = open_study(open_storage(journal), f"{name}-{space.digest}", seed, multivariate=groups, group=groups)
         self._random = random.Random(seed + past)
         if not past:
@@ -65,7 +65,7 @@ class FlatStudy:
             if self._is_new(point):
                 self._study.enqueue_trial(self._encode(point))
                 proposal, found = self._propose()
-                if self._is_new(found):  # else a process that was killed had left it waiting
+                if self._is_new(found):  # otherwise a killed process had left it waiting, and it has been measured since
                     return self._ask(proposal)
                 self._finish(proposal, self._known.get(proposal.schedule))
         return None
@@ -85,7 +85,7 @@ class FlatStudy:
         self._known[schedule] = seconds
 
     def close(self) -> None:
-        """The journal is written with every trial."""
+        """Do nothing: the journal is written with every trial."""
 
     def _propose(self) -> tuple[Proposal, Point]:
         trial = self._study.ask()

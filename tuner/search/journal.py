@@ -30,7 +30,7 @@ def open_storage(journal: Path | None) -> BaseStorage:
 
 
 def own(trial: Trial) -> None:
-    """Write down that this process is to tell of a trial."""
+    """Record that this process will report the outcome of a trial."""
     trial.set_user_attr(_OWNER, f"{socket.gethostname()}:{os.getpid()}")
 
 
@@ -42,8 +42,8 @@ def fail_orphans(study: Study) -> None:
 
 
 class _JournalLock(JournalFileOpenLock):
-    """Lets one process write at a time. Of one that was killed the system lets go of the lock, and half of a line that it may have
-    left is cut off, since the next line would make it unreadable for good."""
+    """Lets one process write at a time. The system releases the lock of a killed process. If that has left half a line, the half is cut
+    off, since with another line behind it the file could never be read again."""
 
     def __init__(self, journal: Path) -> None:
         super().__init__(str(journal))
@@ -80,7 +80,7 @@ class _JournalLock(JournalFileOpenLock):
 
 
 def _lives(owner: str) -> bool:
-    """Return whether the process that asked for a trial may still tell; one on another machine is given the benefit of the doubt."""
+    """Return whether the process that asked for a trial may still report it; one on another machine is assumed to live."""
     host, _, number = owner.rpartition(":")
     if host != socket.gethostname() or not number.isdigit():
         return bool(host)

@@ -1,10 +1,9 @@
-"""Steps from the fastest points: what differs from one of them in one hole, in the order of what the change promises.
+"""Steps from the fastest points: points that differ from one of them in one hole, the most promising change first.
 
-A sampler that draws all holes at once combines two good values late, and never where a budget ends before. What a value of a hole is worth
-is estimated over all structures that have it: by the mean of what its points took, each against the mean of its structure. Values that
-were tried seldom may be better than that, and are given the benefit of the doubt. What compilers and their flags are worth depends on the
-code, so that it counts how often the structure itself was built with them: wider vectors may gain nothing in a dozen structures and a
-tenth in this one.
+A sampler that draws all holes at once combines two good values late, or never if the budget ends before. The worth of a value is estimated
+over all structures that have it: the mean time of its points, each relative to the mean of its structure. A value that was tried seldom
+may be better than that, so doubt counts in its favour. What compilers and flags are worth depends on the code, so their doubt falls only
+with points of the structure itself: wider vectors may gain nothing in a dozen structures and a tenth in this one.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from ...compiler.space.decorations import BUILD
 from .space import Point, Space
 
 _NEAR = math.log(1.03)
-"""How far from the fastest point others are that a second measurement may find to be the fastest."""
+"""Points up to so many times the least time may be the fastest in a second measurement, so steps start from them too."""
 
-_PRIOR = 2  # points without effect that each value is thought to have had
-_SCATTER = 0.1  # standard deviation of logarithms of times around what values are worth
+_PRIOR = 2  # each value counts as if it had this many further points, of no effect
+_SCATTER = 0.1  # standard deviation of a logarithm of a time around the worth of its values
 
 _Key = tuple[str, int | str]  # a hole by name, and its label
 
@@ -44,7 +43,7 @@ class Refinement:
             self._logs[point] = math.log(seconds)
 
     def choose(self, is_new: Callable[[Point], bool]) -> Point | None:
-        """Return the step that promises most; None where all of them were taken.
+        """Return the most promising step; None where all were taken.
 
         Args:
             is_new: tells whether a point was not asked for yet.
@@ -62,7 +61,7 @@ class Refinement:
         return None if found is None else found[1]
 
     def _steps(self, start: Point) -> Iterator[tuple[_Key, _Key, Point]]:
-        """Yield what is in a hole, what may be there instead, and the point then."""
+        """Yield the value of a hole, another value for it, and the point with that."""
         holes = self._space.templates[start.template].holes
         for place, hole in enumerate(holes):
             old = hole.labels[hole.choices.index(start.values[place])]
@@ -85,7 +84,7 @@ class Refinement:
 
 
 class Worth:
-    """By how much values of holes were slower than others, as logarithms."""
+    """How much slower points with a value of a hole were than others, as logarithms."""
 
     def __init__(self, found: dict[_Key, list[float]]) -> None:
         self._found = found
@@ -95,7 +94,7 @@ class Worth:
         return len(self._found.get(key, ()))
 
     def expected(self, key: _Key) -> float:
-        """Return by how much slower than others a value is thought to be."""
+        """Return by how much slower than others a value is expected to be."""
         return math.fsum(self._found.get(key, ())) / (self.count(key) + _PRIOR)
 
     @staticmethod

@@ -53,7 +53,7 @@ class Sampler:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Leave out what tqdm, which Optuna imports, says in notebooks of a widget that nothing here draws."""
+    """Suppress the warning of tqdm, which Optuna imports, that notebooks lack a widget; nothing here draws it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="IProgress not found")
         yield
@@ -100,8 +100,8 @@ def check_sampler(name: str) -> str:
 
 
 def choose_strategy(search: Search, sampler: str = USUAL_SAMPLER) -> Strategy:
-    """Return the strategy for a space: all that rules list where that is no more work than searching, else what the sampler says; and
-    what is drawn beyond, unless everything is to be tried in order.
+    """Return the strategy for a space: every point that rules list if they are no more than the trials, else what the sampler proposes.
+    Draws from the whole space come between, unless everything is to be tried in order.
 
     Raises:
         TuningError: there is no such sampler.

@@ -24,7 +24,7 @@ class Point:
 
 
 class Draws(Protocol):
-    """Where schedules are drawn from that no rule lists."""
+    """A source of schedules that no rule lists."""
 
     def draw(self, best: Sequence[tuple[float, str]], known: Collection[str]) -> str | None:
         """Return a schedule that is not known, most likely near one of the best (seconds, schedule); None where none is found."""
@@ -36,10 +36,10 @@ class Space:
     """Templates in the order in which they are worth trying.
 
     Attributes:
-        templates: that rules list.
-        normal: gives equal schedules equal texts.
-        read: reads these.
-        beyond: draws schedules that are in no template; None: there are no others.
+        templates: those that rules list.
+        normal: returns the text of a schedule, equal for equal schedules.
+        read: returns the schedule of such a text.
+        beyond: draws schedules that are in no template; None: nothing is drawn.
     """
 
     templates: tuple[Template, ...]
@@ -53,11 +53,11 @@ class Space:
 
     @cached_property
     def digest(self) -> str:
-        """Changes with every template and choice: a study of one space says nothing about another."""
+        """A digest of all templates and choices, so that a study of one space is not taken up for another."""
         return digest([(template.text, [(hole.name, hole.labels) for hole in template.holes]) for template in self.templates])
 
     def schedule(self, point: Point) -> str:
-        """Return the text of a point; strategies ask for it again and again, and writing it takes longer than they do."""
+        """Return the text of a point. It is kept: strategies ask for it again and again, and making it takes longer than they do."""
         found = self._texts.get(point)
         if found is None:
             template = self.templates[point.template]
@@ -78,7 +78,7 @@ class Space:
         return None
 
     def parameters(self, point: Point) -> dict[str, int | str]:
-        """Return what a point has in the holes of its template, by name, as numbers and texts."""
+        """Return the values of a point in the holes of its template, by name, as numbers and texts."""
         holes = zip(self.templates[point.template].holes, point.values, strict=True)
         return {hole.name: hole.labels[hole.choices.index(value)] for hole, value in holes}
 
@@ -88,7 +88,7 @@ class Space:
             yield Point(number, tuple(template.usual.values()))
 
     def points(self) -> Iterator[Point]:
-        """Yield everything: first each template as usual, then the rest, template by template."""
+        """Yield every point: first each template with its usual values, then the rest, template by template."""
         yield from self.usual_points()
         for number, template in enumerate(self.templates):
             for values in itertools.islice(template.choices(), 1, None):

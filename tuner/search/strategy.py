@@ -41,7 +41,7 @@ class Strategy(Protocol):
         ...
 
     def close(self) -> None:
-        """Leave what was learned on disk, if the strategy keeps it there."""
+        """End the search; a strategy that learns leaves what it learned on disk."""
         ...
 
 

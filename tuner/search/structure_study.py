@@ -1,4 +1,4 @@
-"""What stands in the holes of one structure: a study of Optuna with a parameter a hole, the same in all its trials.
+"""The values in the holes of one structure: a study of Optuna with one parameter for each hole, the same in all its trials.
 
 Since every trial has every parameter, multivariate TPE sees how they go together.
 """
@@ -19,9 +19,9 @@ from .studies import decoded, distribution, encoded, finish, open_study
 STARTUP = 4
 """Trials before TPE has something to learn from; until then points are drawn."""
 
-_TRIES = 8  # proposals in a row that are known already, before points are drawn
-_WAITING = 30  # points that a killed process may have left waiting
-_DRAWS = 200  # points in a row that are known already, before the structure counts as exhausted
+_TRIES = 8  # known proposals in a row before points are drawn at random
+_WAITING = 30  # most points that a killed process may have left waiting
+_DRAWS = 200  # known points that are drawn in a row before the structure counts as exhausted
 _SIBLING = "sibling"
 
 Values = tuple[Value, ...]
@@ -56,12 +56,12 @@ class StructureStudy:
         return [self._values(trial.params) for trial in found if len(trial.params) == len(self._holes)]
 
     def learn(self, source: str, values: Mapping[str, Value], seconds: float) -> None:
-        """Take what a sibling's point took, once, where the values are among those of the holes here.
+        """Add the time of a sibling's point to the study, once, if its values are choices of the holes here.
 
         Args:
             source: its schedule.
-            values: by the names of holes; more than there are here do no harm.
-            seconds: that it would take here.
+            values: by the names of holes; those of holes that this structure lacks are left out.
+            seconds: what it would take here.
         """
         fitting = all(hole.name in values and values[hole.name] in hole.choices for hole in self._holes)
         if fitting and self._holes and source not in self._siblings:
@@ -93,11 +93,11 @@ class StructureStudy:
         return None
 
     def tell(self, number: int, seconds: float | None) -> None:
-        """Report a trial; the like of one that failed is avoided."""
+        """Report a trial; points similar to one that failed are avoided."""
         finish(self._study, number, seconds)
 
     def _asked(self, values: Values, is_new: Callable[[Values], bool]) -> tuple[Values, int] | None:
-        """Ask for a point. What a process that was killed has left waiting comes first, and may be known by now."""
+        """Ask the study for a point. Points that a killed process left waiting come first; they may be known by now."""
         self._study.enqueue_trial(self._encoded(values))
         for _ in range(_WAITING):
             trial = self._study.ask(self._spread)

@@ -1,4 +1,4 @@
-"""Studies of Optuna, and what stands in the holes of templates as their parameters.
+"""Studies of Optuna, and the holes of templates as their parameters.
 
 Numbers are integers over their ranks, so that neighbouring sizes are neighbours; everything else is a category.
 """
@@ -31,20 +31,20 @@ def open_study(storage: BaseStorage, name: str, seed: int, **options: Any) -> tu
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         study = optuna.create_study(storage=storage, study_name=name, direction="minimize", load_if_exists=True)
         past = len(study.get_trials(deepcopy=False))
-        # a sampler that is started again with the seed of the first process would propose the same points again
+        # a sampler started with the seed of an earlier process would propose the same points again
         study.sampler = TPESampler(seed=(seed + past) % (MOST_SEED + 1), **options)
     fail_orphans(study)
     return study, past
 
 
 def finish(study: Study, trial: int, seconds: float | None) -> None:
-    """Report a trial by its number. Pruned without intermediate values ranks behind every finished trial, so the sampler avoids the like;
-    failed is ignored."""
+    """Report a trial by its number; None: it failed. Such a trial is told as pruned without intermediate values, which ranks behind every
+    finished one, so that the sampler avoids similar points; Optuna would ignore a failed one."""
     study.tell(trial, seconds, state=TrialState.PRUNED if seconds is None else TrialState.COMPLETE, skip_if_finished=True)
 
 
 def distribution(hole: Hole) -> BaseDistribution:
-    """Return what a parameter for a hole may be."""
+    """Return the distribution of the parameter for a hole."""
     return IntDistribution(0, len(hole.choices) - 1) if hole.is_ordered else CategoricalDistribution(hole.labels)
 
 

@@ -20,9 +20,9 @@ from .space import Point, Space
 from .strategy import Proposal
 from .structure_study import StructureStudy, Values
 
-_HOPELESS = 3  # failures of a structure that has never worked, before it is given up
-_KNOWN = 12  # schedules that are known before steps from the fastest of them are taken
-_STEPS = 2  # every so many proposals is such a step from then on
+_HOPELESS = 3  # failures after which a structure that has never worked is given up
+_KNOWN = 12  # schedules that have to be known before steps from the fastest of them are taken
+_STEPS = 2  # from then on, one in so many proposals is such a step
 
 
 class TwoLevels:
@@ -44,7 +44,7 @@ class TwoLevels:
         self._times: dict[int, dict[Point, float | None]] = {}
         self._known: set[str] = set()
         self._asked: dict[str, Point] = {}
-        self._failures: Counter[int] = Counter()  # by structure; below 0 once it has worked
+        self._failures: Counter[int] = Counter()  # by structure; negative once it has worked
         self._live = set(range(len(space.templates)))
         self._count = 0  # of proposals
         self._take_up()
@@ -75,7 +75,7 @@ class TwoLevels:
         self._known.add(schedule)
 
     def close(self) -> None:
-        """The journal is written with every trial."""
+        """Do nothing: the journal is written with every trial."""
 
     def _is_new(self, point: Point) -> bool:
         schedule = self._space.schedule(point)
@@ -106,8 +106,8 @@ class TwoLevels:
             self._live.discard(point.template)
 
     def _first(self, number: int) -> Values:
-        """Return what a structure begins with, and tries whenever another one has found something better: the values of the fastest point
-        of all in the holes that both have, the usual ones in others."""
+        """Return the first point of a structure: the values of the fastest point of all in the holes that both have, the usual ones in
+        others. It is proposed again whenever another structure has found a faster point."""
         template = self._space.templates[number]
         finished = [(seconds, point) for times in self._times.values() if len(times) > 1 for point, seconds in times.items() if seconds]
         best = self._by_name(min(finished, key=lambda found: found[0])[1]) if finished else {}
@@ -115,7 +115,7 @@ class TwoLevels:
         return tuple(value if value in hole.choices else hole.usual for hole, value in values)
 
     def _learn(self, number: int, study: StructureStudy) -> None:
-        """Hand the points of siblings to the study, as far from the level of the structure as they were from their own."""
+        """Hand the points of siblings to the study, each as far from the level of this structure as it was from the level of its own."""
         level = _level(self._times[number])
         if level is None:
             return
@@ -141,7 +141,7 @@ class TwoLevels:
         return f"{self._name}-{digest(self._space.templates[number].text)[:8]}"
 
     def _take_up(self) -> None:
-        """Go on where earlier processes were."""
+        """Continue where earlier processes stopped."""
         there = {study.study_name for study in self._storage.get_all_studies()}
         for number in range(len(self._space.templates)):
             if self._study_name(number) in there:
@@ -150,6 +150,6 @@ class TwoLevels:
 
 
 def _level(times: dict[Point, float | None]) -> float | None:
-    """Return the geometric mean of the times of a structure; None where none ran."""
+    """Return the level of a structure, the geometric mean of its times; None where none ran."""
     logs = [math.log(seconds) for seconds in times.values() if seconds is not None]
     return math.exp(sum(logs) / len(logs)) if logs else None

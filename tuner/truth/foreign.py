@@ -1,8 +1,8 @@
-"""Searching in a truth table by the strategies of Kernel Tuner (van Werkhoven, 2019), where that is installed, to compare ours with.
+"""Searching in a truth table by the strategies of Kernel Tuner (van Werkhoven, 2019), where that is installed, to compare them with ours.
 
-A point is, to Kernel Tuner, the number of its template in the order of the static ranking, and its place among those of the template in the
-order of their numbers: a parameter for each number has up to 25 million combinations, which it goes through one by one to find those that
-there are. Its simulation mode takes times from a cache file, so that nothing of its own is compiled or run.
+Kernel Tuner sees a point as two parameters: the number of its template in the order of the static ranking, and its place among the points
+of the template, in the order of their numbers. With a parameter for each number it would go through up to 25 million combinations one by
+one to find those that exist. Its simulation mode takes times from a cache file, so that it compiles and runs nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .replay import TableSpace, ranked_schedules
 from .table import TablePoint, TruthTable
 
 STRATEGIES = ("random_sample", "genetic_algorithm", "simulated_annealing", "greedy_ils", "pso", "diff_evo", "hybrid_vndx", "bayes_opt")
-"""Strategies of Kernel Tuner that are compared."""
+"""The strategies of Kernel Tuner that are compared."""
 
 PREFIX = "Kernel Tuner: "
-"""Stands before the names of its strategies where ours are named too."""
+"""Prefix of the names of its strategies where they stand beside ours."""
 
 _KERNEL = "point"
 _NAMES = ("template", "numbers")
@@ -42,20 +42,20 @@ def foreign_search(table: TruthTable, strategy: str, trials: int, seed: int) -> 
     """Return the points that a strategy of Kernel Tuner tries, once each and in its order, the default schedule first.
 
     Args:
-        table: what takes how long.
-        strategy: of ``STRATEGIES``.
+        table: the measured times.
+        strategy: one of ``STRATEGIES``.
         trials: how many, the default among them; fewer where the strategy ends before.
         seed: of the search.
     """
     points = _keyed(table)
     parameters = {name: sorted(set(column)) for name, column in zip(_NAMES, zip(*points, strict=True), strict=True)}
 
-    def is_there(*values: int, **named: int) -> bool:  # it is asked in both ways
+    def is_there(*values: int, **named: int) -> bool:  # Kernel Tuner calls it in both ways
         return (values or _key(named)) in points
 
     tune_kernel = importlib.import_module("kernel_tuner").tune_kernel
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it misses the names of blocks of threads
+        warnings.simplefilter("ignore")  # Kernel Tuner warns that parameters for blocks of threads are missing
         cache = Path(folder) / "cache.json"
         cache.write_text(json.dumps(_cache(points, parameters)), encoding="utf-8")
         results, _ = tune_kernel(
@@ -82,7 +82,7 @@ def _key(values: Mapping[str, Any]) -> Key:
 
 
 def _cache(points: Mapping[Key, TablePoint], parameters: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Return what a cache file of Kernel Tuner says of points."""
+    """Return the content of a cache file of Kernel Tuner for some points."""
     return {
         "device_name": "table", "kernel_name": _KERNEL, "problem_size": [1], "tune_params_keys": list(parameters),
         "tune_params": parameters, "objective": ["time"],

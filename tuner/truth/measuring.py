@@ -26,8 +26,8 @@ from ..settings import Settings
 from ..trials import Trials, require_default
 from .table import TablePoint, Tell, TruthTable, write_table
 
-_DRAWS = 20  # draws for each point that is wanted: after these the space counts as exhausted
-_SAVED = 100  # points after which the file is written in between
+_DRAWS = 20  # after so many draws for each wanted point the space counts as exhausted
+_SAVED = 100  # the file is written each time so many points were added
 
 
 def measure_table(
@@ -50,7 +50,7 @@ def measure_table(
         store: the database.
         worker: measures.
         path: the file, written now and then, and at the end.
-        points: of distinct code, the default and the library's among them; fewer where the space has fewer.
+        points: how many points of distinct code, with those of the default and the library; fewer where the space has fewer.
         settings: of the trials.
         seed: of the draws.
         tell: called after each point.
@@ -88,9 +88,9 @@ def measure_table(
 
 
 def _schedules(problem: Problem, drawn: Instances, points: int, seed: int) -> Iterator[tuple[str, str]]:
-    """Yield origins and schedules in canonical names: the library's, then draws; all of a space that is small, in order."""
+    """Yield origins and schedules in canonical names: those of the library, then draws, or every schedule of a small space in order."""
     for _, schedule in schedules_for(problem.assignment, problem.target):
-        if problem.threads > 1 and is_legal(problem, schedule):  # they are parallel, as candidates of the search take them too
+        if problem.threads > 1 and is_legal(problem, schedule):  # they are parallel; the search too tries them with several threads only
             yield "library", problem.to_canonical(schedule)
     if drawn.count() <= points:
         yield from (("space", problem.to_canonical(schedule)) for schedule in drawn)
@@ -150,7 +150,7 @@ def _expected(problem: Problem, record: Measurement) -> float | None:
 
 
 def _seconds(found: float | None) -> float | None:
-    """Return a figure with as many digits as tell two points apart."""
+    """Return a time rounded to as many digits as tell two points apart."""
     return None if found is None else _rounded(found, 4)
 
 

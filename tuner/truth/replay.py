@@ -79,10 +79,10 @@ def replay(table: TruthTable, trials: int, seed: int = 0, sampler: str = USUAL_S
     """Search in a table; the same table, number of trials, seed and sampler give the same sequence of trials.
 
     Args:
-        table: what takes how long.
+        table: the measured times.
         trials: how many, the default schedule among them.
         seed: of the search.
-        sampler: of ``samplers.SAMPLERS``.
+        sampler: one of ``samplers.SAMPLERS``.
 
     Raises:
         TuningError: there is no such sampler.
@@ -106,7 +106,7 @@ def replay(table: TruthTable, trials: int, seed: int = 0, sampler: str = USUAL_S
 
 
 def ranked_schedules(table: TruthTable) -> list[str]:
-    """Return the schedules of a table, those first of which the static model expects most."""
+    """Return the schedules of a table, those that the static model expects to be fastest first."""
     return [point.schedule for point in sorted(table.points, key=_ranked)]
 
 
@@ -115,13 +115,15 @@ def _ranked(point: TablePoint) -> float:
 
 
 Group = dict[tuple[int, ...], str]
-"""Schedules of a table that differ in their numbers alone, by these."""
+"""Schedules of a table that differ only in their numbers, by these numbers."""
 
 
 @frozen
 class TableSpace(Space):
-    """The schedules of a table as a space of templates whose holes are the numbers in the texts; ``members`` are the places of the
-    numbers in which those of a template differ, and the schedules."""
+    """The schedules of a table as a space of templates whose holes are the numbers in the texts.
+
+    ``members`` holds for each template the places of the numbers in which its schedules differ, and the schedules.
+    """
 
     members: tuple[tuple[tuple[int, ...], Group], ...] = ()
 
@@ -172,12 +174,12 @@ def _open_places(group: Group) -> tuple[int, ...]:
 
 
 def _template(places: tuple[int, ...], group: Group) -> Template:
-    """Return a template that names a group: its first schedule, and a hole for each number in which others differ."""
+    """Return the template of a group: its first schedule, with a hole for each number in which the others differ."""
     first = next(iter(group.values()))
     holes = (Hole(f"number {place}", tuple(_ranged([numbers[place] for numbers in group]))) for place in places)
     return Template((*Schedule(first).directives, *holes))
 
 
 def _ranged(values: list[int]) -> list[Value]:
-    """Return values once, the first one first, which is the usual one."""
+    """Return the distinct values, beginning with the first one, which is the usual value."""
     return list(dict.fromkeys(values))

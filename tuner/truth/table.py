@@ -23,14 +23,14 @@ ORIGINS = ("default", "space", "library")
 
 @frozen(kw_only=True)
 class TablePoint:
-    """One schedule and what became of it.
+    """One schedule and its measurement.
 
     Attributes:
         schedule: text; empty is the default schedule.
         seconds: of its fastest run; None where it failed.
         status: ok, illegal, compile, crash, timeout, wrong.
         low, high, samples, disturbed: as in ``records.Measurement``.
-        origin: of ``ORIGINS``.
+        origin: one of ``ORIGINS``.
         source: digest of the generated code; equal code was measured once.
         build_seconds: of code generation and C compilation.
         expected: operations by the static model, which ranks what is tried first; None: nothing is known.
@@ -54,11 +54,11 @@ class TruthTable:
     """Points of one kernel on one input, the default schedule among them.
 
     Attributes:
-        expression: in whose names the schedules are.
+        expression: index notation; schedules use its names.
         input: what it ran on, in words.
-        machine: fingerprint; ``processor`` its name.
-        commit, generator: version of sparsetune that measured.
-        seed: with which the points were drawn; ``space`` how many there are to draw from.
+        machine, processor: fingerprint of the machine, and name of its processor.
+        commit, generator: the version of sparsetune that measured.
+        seed, space: seed of the draws, and how many points there are to draw from.
         policy: how points were timed.
     """
 
@@ -129,7 +129,7 @@ def read_table(path: Path) -> TruthTable:
     """Read a truth table.
 
     Raises:
-        DataError: the file cannot be read, or is none; the message says what is wrong with it.
+        DataError: the file cannot be read, or is no truth table; the message says what is wrong with it.
     """
     try:
         content = read_json(path.read_text(encoding="utf-8"))
@@ -192,4 +192,4 @@ def _checked(table: TruthTable) -> TruthTable:
 
 
 Tell = Callable[[int, int], None]
-"""Takes how many points there are, and how many there are to be."""
+"""A function that is told how many points there are, and how many are wanted."""
