@@ -77,7 +77,7 @@ def bundled() -> dict[str, Item]:
 
 @cache
 def well_known() -> tuple[str, ...]:
-    """Return the names that a list begins with: matrices that papers use again and again, and the tensors."""
+    """Return the names that a list begins with: matrices that many papers use, and the tensors."""
     matrices = tomllib.loads((_TABLES / "well_known.toml").read_text(encoding="utf-8"))["well_known"]
     return (*matrices, *(name for name in bundled() if name.startswith(FROSTT_PREFIX)))
 
@@ -97,7 +97,7 @@ def _tensor(name: str, row: dict[str, Any]) -> Item:
 
 
 def matrix_url(name: str) -> str:
-    """Return where the archive of a matrix lies, by ``Group/Name``."""
+    """Return the address of the archive of a matrix, by ``Group/Name``."""
     return f"{_SUITESPARSE}{name}.tar.gz"
 
 
@@ -112,7 +112,7 @@ def data_folder() -> Path:
 def local_files() -> dict[str, Path]:
     """Return the files of tensors in the data folder, up to three folders deep, by the stem of their name.
 
-    Files whose stem occurs twice are listed with the folder before it too.
+    Files whose stem occurs twice are also listed with their folder before it.
     """
     found: dict[str, Path] = {}
     folder = data_folder()
@@ -132,7 +132,7 @@ def _glob(folder: Path, pattern: str) -> list[Path]:
 
 
 def find_item(name: str) -> Item:
-    """Return the item of a name; any ``Group/Name`` is taken for one of SuiteSparse.
+    """Return the item of a name; any unknown ``Group/Name`` counts as a matrix of SuiteSparse.
 
     A bare name is enough where only one bundled item has it.
 
@@ -164,7 +164,7 @@ def nearest(name: str) -> list[str]:
 
 
 def unknown(name: str) -> DataError:
-    """Return the error of a name that nothing has."""
+    """Return the error for an unknown name."""
     near = nearest(name)
     hint = f"; near: {', '.join(near)}" if near else ""
     return DataError(f"'{name}' is no file and no name of the catalogue{hint} (tune-kernel data list shows all)")

@@ -1,7 +1,7 @@
 """Checksums of what was downloaded: remembered the first time, compared every time after.
 
-The collections publish none, so that the first download is believed; what comes later from the same address has to be the same file, and
-a file of the data folder has to be what was put there. They stand in ``checksums.json`` of the data folder, by address and by path.
+The collections publish no checksums, so the first download is trusted. Later ones from the same address have to be the same file, and a
+file of the data folder must not change. ``checksums.json`` in the data folder holds the checksums by address and by path.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def remember_file(path: Path) -> None:
 
 
 def check_file(path: Path) -> str:
-    """Compare a file of the data folder with what was put there.
+    """Compare a file of the data folder with its checksum.
 
     Returns:
-        "as downloaded", or "not checked" where nothing is remembered of it.
+        "as downloaded", or "not checked" where no checksum is remembered.
 
     Raises:
-        DataError: it is another file now.
+        DataError: the file has another checksum.
     """
     expected = remembered(_key(path))
     if expected is None:

@@ -22,35 +22,35 @@ TIMEOUT_SECONDS = 30
 PAUSE_SECONDS = 1.0
 """Pause before the first retry; it doubles each time."""
 SILENT_SECONDS = 60.0
-"""How long a host is not asked again after it could not be reached, so that a suite of a thousand files does not wait for each of them."""
+"""Seconds for which a host that could not be reached is not asked again, so that a suite of many files does not wait for each of them."""
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 _unreached: dict[str, float] = {}
-"""Hosts that could not be reached, and when that was found out."""
+"""Hosts that could not be reached, and when that was noticed."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes there are and the bytes there will be (None: the server does not say)."""
+"""Called with the bytes that have arrived and the bytes of the whole file (None: the server does not say)."""
 
 
 def download(url: str, target: Path, sha256: str | None = None, progress: Progress | None = None) -> Path:
-    """Fetch a gzip file into ``target``; one that is there already is left alone.
+    """Fetch a gzip file into ``target``; a file that exists already is left alone.
 
-    What arrived before a connection broke stays in ``target.part`` and is resumed, also by a later process. Two processes
-    do not write at once. A page in place of the file, a short file and a wrong checksum never reach ``target``. A checksum is remembered
-    at the first download, and asked of later ones from the same address. Where the address gives nothing, ``mirrors`` are tried in turn.
-    A host that could not be reached is not asked again for ``SILENT_SECONDS``.
+    What arrived before a connection broke stays in ``target.part`` and is resumed, also by a later process. Two processes do not write at
+    the same time. A web page in place of the file, a truncated file or one with a wrong checksum never reaches ``target``. The checksum of
+    the first download is remembered, and later ones from the same address must match it. If the address fails, ``mirrors`` are tried in
+    turn. A host that could not be reached is not asked again for ``SILENT_SECONDS``.
 
     Args:
-        url: where the file lies.
-        target: where it is put.
-        sha256: its checksum; None: the one remembered, if there is one.
-        progress: is called with bytes so far and bytes in all.
+        url: address of the file.
+        target: path to write to.
+        sha256: its checksum, in hexadecimal digits; None: the one remembered, if there is one.
+        progress: called with the bytes so far and the bytes in all.
 
     Raises:
         NetworkError: the server cannot be reached.
-        DataError: it refuses or sends something else, or the folder cannot be written.
+        DataError: the server refuses or sends something else, or the folder cannot be written.
     """
     import filelock
 
@@ -73,14 +73,14 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
 
 
 def mirrors(url: str) -> list[str]:
-    """Return the address with the hosts of $SPARSETUNE_MIRRORS, addresses separated by spaces that stand in for scheme and host."""
+    """Return the address at each mirror: $SPARSETUNE_MIRRORS lists addresses, separated by spaces, that replace scheme and host."""
     from urllib.parse import urlsplit
 
     return [base.rstrip("/") + urlsplit(url).path for base in os.environ.get("SPARSETUNE_MIRRORS", "").split()]
 
 
 def extract_member(archive: Path, member: str, target: Path) -> Path:
-    """Copy one file out of a .tar.gz to ``target``, whole or not at all; the archive decides neither path nor mode.
+    """Copy one file out of a .tar.gz to ``target``, whole or not at all; path and permissions do not come from the archive.
 
     Raises:
         DataError: the archive is broken or has no such file, or the target cannot be written.
@@ -113,11 +113,11 @@ def _copy_whole(source: IO[bytes], target: Path) -> None:
 
 
 def _fetch_from_some(url: str, part: Path, progress: Progress | None) -> str:
-    """Fetch from an address, or from the first of its mirrors that has the file; return which it was."""
+    """Fetch from an address, or from the first of its mirrors that has the file; return the address that was used."""
     failure: DataError | None = None
     for place in (url, *mirrors(url)):
         if failure is not None:
-            part.unlink(missing_ok=True)  # another server's file need not go on where this one's ended
+            part.unlink(missing_ok=True)  # the file of another server may differ, so it cannot be resumed
         try:
             _fetch(place, part, progress)
             return place
@@ -146,7 +146,7 @@ def _fetch(url: str, part: Path, progress: Progress | None) -> None:
             if error.code == 416:
                 part.unlink(missing_ok=True)
             reason = f"the server answered {error.code}"
-        except urllib.error.URLError as error:  # before there was a connection
+        except urllib.error.URLError as error:  # there was no connection
             reason = str(error.reason)
             if attempt + 1 == RETRIES or isinstance(error.reason, socket.gaierror):
                 _unreached[host] = time.monotonic()
@@ -166,7 +166,7 @@ def _not_fetched(url: str, reason: str) -> NetworkError:
 
 
 def _fetch_rest(url: str, part: Path, progress: Progress | None) -> None:
-    """Append to the part what is missing of it; a file that has changed on the server since is begun anew."""
+    """Append the rest of the file to the part; if the file has changed on the server since, start anew."""
     import http.client
     import urllib.request
 
@@ -210,7 +210,7 @@ def _read_etag(part: Path) -> str:
 
 
 def _verify(url: str, part: Path, sha256: str | None, whence: str) -> str:
-    """Return the checksum of a file; one that is no gzip file, or has another checksum than it should, is removed."""
+    """Return the checksum of a file. If it is no gzip file, or the checksum is wrong, remove it and raise ``DataError``."""
     with part.open("rb") as file:
         head = file.read(512)
     if head[:2] != _GZIP_MAGIC:

@@ -1,4 +1,4 @@
-"""Files of tensors by the ending of their name."""
+"""Reading files of tensors: the ending of the name decides the format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDINGS = (*_TEXT, *(f"{ending}.gz" for ending in _TEXT), *_BINARY)
 
 
 def has_known_ending(name: str) -> bool:
-    """Return whether a name ends as the files do that can be read."""
+    """Return whether a name has the ending of a format that can be read."""
     return name.lower().endswith(ENDINGS)
 
 
@@ -42,10 +42,10 @@ def read_file(path: str | os.PathLike[str], format: Format | str | None = None, 
     Args:
         path: the file.
         format: None: csr or csf for sparse files, dense for arrays.
-        index_base: the first coordinate of text files; 1, unless they break the rule.
+        index_base: the first coordinate in text files: 1, or 0 for files that count from 0.
 
     Raises:
-        DataError: another ending, or what the file's reader finds wrong.
+        DataError: the ending is unknown, or the file is broken.
         ResourceError: there is no memory for the tensor; the message names the file.
     """
     try:
@@ -58,7 +58,7 @@ def read_file(path: str | os.PathLike[str], format: Format | str | None = None, 
 
 
 def announced_shape(path: str) -> tuple[int, ...] | None:
-    """Return the shape that the head of a text file says, plain or gzip; None for other files, and where the head does not say it.
+    """Return the shape that the head of a text file, plain or gzip, gives; None for other files, and where the head does not give it.
 
     Raises:
         DataError: the file or its head is broken.

@@ -25,12 +25,12 @@ class Kind:
     """A kind of synthetic input.
 
     Args:
-        name: as it stands after ``random:``.
+        name: the word after ``random:``.
         example: a whole name.
         about: one line for listings.
-        options: keys beside ``seed`` and ``dtype``, with their defaults; None where one has to be given (nnz or density).
+        options: keys besides ``seed`` and ``dtype``, with their defaults; None where one has to be given (nnz or density).
         sized: whether a size such as 200x300 follows the name.
-        entries: returns (shape, coordinate columns, values or None for random ones) from the request.
+        entries: returns (shape, coordinate columns, values or None for random ones) for a request.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Request:
         return np.random.default_rng(self.count("seed"))
 
     def nnz(self, shape: tuple[int, ...]) -> int:
-        """Return the entries that are asked for, by ``nnz`` or ``density``."""
+        """Return the number of entries that is asked for, by ``nnz`` or ``density``."""
         if "nnz" in self.options:
             return self.count("nnz")
         density = self.number("density")
@@ -97,8 +97,8 @@ def generate(name: str, format: Format | str | None = None) -> Tensor:
     Values are uniform in [0.5, 1.5) (stencils: the diagonal is points - 1, the rest -1).
 
     Raises:
-        DataError: the kind, an option or a size is wrong; the message lists what there is.
-        ResourceError: it is larger than the memory that can be had.
+        DataError: the kind, an option or a size is wrong; the message lists the valid ones.
+        ResourceError: it does not fit into memory.
     """
     kind, request = parse(name)
     dtype = _dtype(request)
@@ -116,7 +116,7 @@ def generate(name: str, format: Format | str | None = None) -> Tensor:
 
 
 def announced_shape(name: str) -> tuple[int, ...] | None:
-    """Return the shape of a synthetic tensor whose name says it, None for others (grids, graphs). Raises ``DataError``."""
+    """Return the shape of a synthetic tensor whose name gives it, None for others (grids, graphs). Raises ``DataError`` as ``parse``."""
     kind, request = parse(name)
     if kind.name in ("uniform", "zipf"):
         return request.shape
@@ -127,7 +127,7 @@ def parse(name: str) -> tuple[Kind, Request]:
     """Return the kind and the request of a name.
 
     Raises:
-        DataError: the kind, an option or a size is wrong; the message lists what there is.
+        DataError: the kind, an option or a size is wrong; the message lists the valid ones.
     """
     word, *parts = name.removeprefix(PREFIX).split(":")
     if word not in KINDS:

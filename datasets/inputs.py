@@ -1,4 +1,4 @@
-"""Inputs by path, by name of the catalogue, or ``random:...``: one door for all of them."""
+"""Loading inputs by path, by name of the catalogue, or by ``random:...``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(spec: str | os.PathLike[str], format: Format | str | None = None, index
     Args:
         spec: path, name, or ``random:...`` (see ``generate``).
         format: None: csr for matrices, csf for other orders, dense for dense files.
-        index_base: the first coordinate of text files; 1, unless they break the rule.
+        index_base: the first coordinate in text files: 1, or 0 for files that count from 0.
 
     Raises:
         DataError: the file is missing or broken, the name unknown, or there is no network to fetch it.
@@ -37,9 +37,9 @@ def load(spec: str | os.PathLike[str], format: Format | str | None = None, index
 
 
 def announced_shape(spec: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """Return the shape that a synthetic input's name or the head of a text file says, before anything else is read.
+    """Return the shape that the name of a synthetic input or the head of a text file gives; None where neither does.
 
-    None where neither does. What is wrong with a name or a file is told by ``load``.
+    Nothing else is read. Errors in a name or a file are left for ``load`` to raise.
     """
     name = os.fspath(spec)
     try:
@@ -53,7 +53,7 @@ def fetch(spec: str | os.PathLike[str], progress: Progress | None = None) -> Pat
 
     Args:
         spec: path or name of the catalogue.
-        progress: is called with bytes so far and bytes in all.
+        progress: called with the bytes so far and the bytes in all.
 
     Raises:
         DataError: as ``load``; synthetic inputs have no file.
@@ -83,13 +83,14 @@ def fetch(spec: str | os.PathLike[str], progress: Progress | None = None) -> Pat
 
 
 def describe(spec: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what is known of an input without fetching it.
+    """Return what is known of an input without fetching it; a file on this machine is read.
 
-    Keys: ``name, source`` ("file", "random", "suitesparse", "frostt"), ``shape, nnz`` (None where not known), ``kind, path``
-    (None where there is no file yet), ``url``. A file is read for it.
+    Returns:
+        ``name``, ``source`` ("file", "random", "suitesparse", "frostt"), ``shape`` and ``nnz`` (None where not known), ``kind``, ``path``
+        (None where there is no file yet), ``url``.
 
     Raises:
-        DataError: as ``load``, but for the network.
+        DataError: the file is broken, or the name unknown.
     """
     name = os.fspath(spec)
     if name.startswith(synthetic.PREFIX):
@@ -137,14 +138,14 @@ def _row(
 
 
 def _is_path(name: str, path: Path) -> bool:
-    """Return whether a spec means a file: there is one, or the name ends or begins as only a path does."""
+    """Return whether a spec means a file: the file exists, or only a path could begin or end like this."""
     if name.startswith(FROSTT_PREFIX):
         return False
     return os.path.isfile(path) or has_known_ending(name) or name.startswith((".", "/", "~")) or (os.sep != "/" and os.sep in name)
 
 
 def _local(name: str, item: Item | None = None) -> Path | None:
-    """Return the file of a name in the data folder; that of an item has to be of its family (.mtx or .tns)."""
+    """Return the file of a name in the data folder, None if there is none; the file of an item has its ending (.mtx or .tns)."""
     if item is not None:
         return _matching(local_files(), item)
     if name.startswith(FROSTT_PREFIX):

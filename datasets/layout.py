@@ -1,4 +1,4 @@
-"""What a line of a text format holds, and what is read from such lines."""
+"""The layout of a line of a text format, and the entries that are read from such lines."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _VALUE_FIELDS = {"pattern": 0, "complex": 2}
 
 @dataclass(frozen=True)
 class Layout:
-    """What a line holds.
+    """The layout of a line.
 
     Args:
         order: number of coordinates.
         kind: "pattern" (no value), "real", "complex" (two numbers), "integer" or "unsigned".
-        extents: by mode; None where the file does not tell.
+        extents: by mode; None where the file does not give them.
         base: the first coordinate of a mode, 1 or 0.
     """
 

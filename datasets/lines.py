@@ -17,12 +17,12 @@ def read_entries(file: TextFile, begin: int, layout: Layout, expected: int | Non
 
     Args:
         file: the text.
-        begin: where a line begins.
-        layout: what each line holds.
+        begin: place of the first line to read.
+        layout: that of each line.
         expected: how many entries the header promises; None where it does not.
 
     Raises:
-        DataError: with the line of the first mistake, or both numbers where there are not as many entries as promised.
+        DataError: a line is wrong (the message names the first such line), or there are not as many entries as promised.
     """
     if layout.order > MOST_MODES:
         raise file.error(f"{layout.order} coordinates on a line; tensors in text files have at most {MOST_MODES} modes", begin)
@@ -44,7 +44,7 @@ def read_entries(file: TextFile, begin: int, layout: Layout, expected: int | Non
 
 
 def _explained(file: TextFile, layout: Layout, mistake: Mistake) -> DataError:
-    """Return the error of a mistake, in the words of the file."""
+    """Return the error for a mistake, quoting the file."""
     fields = file.line_at(mistake.place).split()
     field, mode = fields[min(mistake.mode, len(fields) - 1)], mistake.mode
     extent = layout.extents[mode] if mode < layout.order else None

@@ -1,4 +1,4 @@
-"""Matrix Market files (.mtx, .mtx.gz; Boisvert, Pozo, Remington 1996) and TACO's tensors in the same dress (.ttx)."""
+"""Matrix Market files (.mtx, .mtx.gz; Boisvert, Pozo, Remington 1996), and TACO's format for tensors of any order like them (.ttx)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 @dataclass(frozen=True)
 class Header:
-    """What the head of a file says.
+    """The content of the head of a file.
 
     Args:
         layout: "coordinate" or "array".
@@ -31,7 +31,7 @@ class Header:
         symmetry: "general", "symmetric", "skew-symmetric" or "hermitian".
         shape: extents.
         entries: how many entries the file promises.
-        begin: where the line behind the size line begins.
+        begin: place of the line after the size line.
     """
 
     layout: str
@@ -53,10 +53,10 @@ def read_mtx(path: str | os.PathLike[str], format: Format | str | None = None, i
     Args:
         path: the file, plain or gzip.
         format: None: csr (csf for other orders) for coordinates, dense for arrays.
-        index_base: the first coordinate, 1 unless the file breaks the rule.
+        index_base: the first coordinate: 1, or 0 for files that count from 0.
 
     Raises:
-        DataError: with file and line: no Matrix Market file, or a broken one.
+        DataError: it is no Matrix Market file, or a broken one; the message names file and line.
     """
     file = read_text(path)
     header = read_header(file)
@@ -68,7 +68,7 @@ def read_mtx(path: str | os.PathLike[str], format: Format | str | None = None, i
 
 
 def announced_shape(path: str) -> tuple[int, ...] | None:
-    """Return the shape that the size line of a file says, plain or gzip; None where it stands far behind.
+    """Return the shape in the size line of a file, plain or gzip; None if long comments come before that line.
 
     Raises:
         DataError: the file or its head is broken.
@@ -78,13 +78,13 @@ def announced_shape(path: str) -> tuple[int, ...] | None:
 
 
 def head_is_whole(head: TextFile) -> bool:
-    """Whether the head of a file holds the whole size line, and something behind it."""
+    """Whether the head of a file holds the whole size line and something after it."""
     begin, _ = _skip_comments(head, 0)
     return head.next_line(begin) < len(head.data)
 
 
 def read_header(file: TextFile) -> Header:
-    """Return what the banner, the comments and the size line say.
+    """Read the banner, the comments and the size line.
 
     Raises:
         DataError: naming the line and the word that is wrong.
@@ -127,7 +127,7 @@ def _check_banner(file: TextFile, word: str, words: list[str]) -> None:
 
 
 def _skip_comments(file: TextFile, place: int) -> tuple[int, str | None]:
-    """Return where the first line begins that is neither empty nor a comment, and the type a GraphBLAS comment names."""
+    """Return the place of the first line that is neither empty nor a comment, and the type in a GraphBLAS comment, if there is one."""
     graphblas = None
     while place < len(file.data):
         end = file.next_line(place)
@@ -170,7 +170,7 @@ def _guessed_field(file: TextFile, place: int, order: int) -> str:
 
 
 def with_other_half(entries: Entries, symmetry: str) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
-    """Return coordinates and values with those that a symmetry leaves out."""
+    """Return all coordinates and values, adding those that a symmetric file leaves out."""
     if symmetry == "general":
         return entries.columns, entries.values
     rows, columns = entries.columns

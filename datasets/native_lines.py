@@ -21,7 +21,7 @@ _MISTAKES = ("BAD_COORDINATE", "BELOW_BASE", "BEYOND_EXTENT", "BAD_VALUE", "TOO_
 
 
 class TooManyUndecided(Exception):
-    """More numbers than there is room for need more digits than 64 bits hold: Python reads the file."""
+    """Too many numbers have more digits than 64 bits hold; Python has to read the file."""
 
 
 class NativeLines:
@@ -44,7 +44,7 @@ class NativeLines:
 
         Raises:
             Mistake: a line does not fit the layout.
-            TooManyUndecided: see there.
+            TooManyUndecided: Python has to read the file.
         """
         wide = [extent is not None and index_dtype(extent) == np.int64 for extent in layout.extents]
         try:
@@ -76,7 +76,7 @@ class NativeLines:
         return Entries(tuple(map(sealed, columns)), values, tuple(greatest.tolist()))
 
     def _described(self, layout: Layout, columns: tuple[NDArray[Any], ...], values: NDArray[Any]) -> tuple[Any, Any]:
-        """Return the layout as C has it, and what must live as long."""
+        """Return the layout as a C structure, and the objects that have to live as long as that."""
         ffi, fives = self._ffi, powers_of_five()
         extents = np.array([-1 if extent is None else extent for extent in layout.extents], np.int64)
         pointers = ffi.new("void *[]", [ffi.cast("void *", column.ctypes.data) for column in columns])
@@ -95,7 +95,7 @@ class NativeLines:
 def powers_of_five() -> NDArray[np.uint64]:
     """Return the 128 most significant bits of 5**q for q from -342 to 308, high words first.
 
-    Truncated, but rounded up for -27 <= q < 0, where the product with a 64-bit number is exact then (Lemire 2021, section 5).
+    They are truncated, but rounded up for -27 <= q < 0, which makes the product with a 64-bit number exact (Lemire 2021, section 5).
     """
     words = []
     for power in range(-342, 309):

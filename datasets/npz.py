@@ -1,4 +1,4 @@
-"""NumPy's files: .npz of SciPy, PyData sparse and ours, .npy of dense arrays."""
+"""NumPy's files: .npz as SciPy, PyData sparse and this package write them, .npy of dense arrays."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..compiler.storage.tensor import Tensor
 from .openfile import open_file
 
 FORMAT_KEY = "sparsetune_format"
-"""Holds the format as text; beside it are shape, coordinates, values and fill_value, or values alone for dense formats."""
+"""The array that holds the format as text. The others are shape, coordinates, values and fill_value; only values for dense formats."""
 
 
 def read_npz(path: str | os.PathLike[str], format: Format | str | None = None) -> Tensor:
-    """Return the tensor of a .npz file that ``scipy.sparse.save_npz``, PyData's ``sparse.save_npz`` or we have written.
+    """Return the tensor of a .npz file written by ``scipy.sparse.save_npz``, PyData's ``sparse.save_npz`` or ``write``.
 
     Raises:
         DataError: the file is missing or none of these.
@@ -61,7 +61,7 @@ def read_npy(path: str | os.PathLike[str], format: Format | str | None = None) -
 
 
 class _opened:  # noqa: N801 used like a function
-    """A NumPy file that is closed on leaving; what is wrong with it is a DataError."""
+    """A NumPy file that is closed at the end of the block; any error in it becomes a ``DataError``."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         shown = os.fspath(path)
@@ -97,7 +97,7 @@ def _read_ours(parts: Any, format: Format | str | None) -> Tensor:
 
 
 def _read_scipy(file: BinaryIO, format: Format | str | None) -> Tensor:
-    """Return the array of a file that SciPy has written; SciPy reads it itself, from the file that is open."""
+    """Return the array of a file that SciPy has written; SciPy reads it from the open file."""
     import scipy.sparse
 
     file.seek(0)

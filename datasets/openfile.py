@@ -1,4 +1,4 @@
-"""The gate to files that a user names: regular ones, within memory."""
+"""Opening files that a user names: only regular files that fit into memory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _KINDS = (
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file to read its bytes.
 
-    Only regular files are taken, since reading others may never end, or never begin. The file is checked once it is open, as its name may
-    mean another file a moment later.
+    Only regular files are taken, since reading another kind may block or never end. The file is checked again once it is open, since its
+    name may mean another file by then.
 
     Raises:
         DataError: it is missing, cannot be read, or is no regular file.
-        ResourceError: it is larger than the memory that can be had.
+        ResourceError: it does not fit into memory.
     """
     shown = os.fspath(path)
     try:
-        _refuse_others(shown, os.stat(path))  # opening alone has effects on some devices
+        _refuse_others(shown, os.stat(path))  # even opening has effects on some devices
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     except DataError:
         raise

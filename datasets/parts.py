@@ -27,7 +27,7 @@ class FilePart:
     Attributes:
         columns: coordinates from 0 on, one array a mode.
         values: one per line, and one for the other half of symmetric matrices.
-        extents: the extents that the header says; where it says none, what these lines need.
+        extents: the extents in the header; if there are none, the least in which these lines fit.
         lines: how many entry lines were read.
         promised: entry lines of the whole file by its header; None where it does not say.
     """
@@ -41,13 +41,13 @@ class FilePart:
 
 @dataclass(frozen=True)
 class FilePlan:
-    """How the lines of a file are read, from its head.
+    """How to read the lines of a file, found in its head.
 
     Attributes:
-        begin: where entry lines begin.
-        layout: what each of them holds.
-        symmetry: of a matrix, "general" for tensors.
-        promised: number of entry lines; None where the head does not say.
+        begin: place of the first entry line.
+        layout: that of each entry line.
+        symmetry: that of a matrix; "general" for tensors.
+        promised: number of entry lines; None where the head does not give it.
     """
 
     path: str
@@ -73,7 +73,7 @@ def plan_parts(path: str | os.PathLike[str]) -> FilePlan | None:
 
 
 def read_part(plan: FilePlan, part: int, parts: int) -> FilePart:
-    """Return the entries of the lines that begin in one part of a file, of several with equally many bytes.
+    """Return the entries of the lines that begin in one part of a file, which is cut into ``parts`` with equally many bytes.
 
     Raises:
         DataError: a line is no entry; the message names it.
@@ -93,14 +93,14 @@ def read_part(plan: FilePlan, part: int, parts: int) -> FilePart:
 
 
 def check_lines(plan: FilePlan, count: int) -> None:
-    """See that all parts together have as many entry lines as the header says. Raises ``DataError``."""
+    """Check that all parts together have as many entry lines as the header promises. Raises ``DataError``."""
     if plan.promised is not None and plan.promised != count:
         hint = "the file is truncated, or its header wrong" if count < plan.promised else "the header is wrong"
         raise DataError(f"{plan.path}: the header promises {plan.promised} entries, but the file holds {count}; {hint}")
 
 
 def _lines_of(plan: FilePlan, part: int, parts: int) -> tuple[int, bytes]:
-    """Return where the first line of a part begins, and the text of its lines."""
+    """Return the place of the first line of a part, and the text of its lines."""
     with open_file(plan.path) as file:
         length = max(0, os.fstat(file.fileno()).st_size - plan.begin)
         bounds = [plan.begin + number * length // parts for number in (part, part + 1)]
@@ -110,7 +110,7 @@ def _lines_of(plan: FilePlan, part: int, parts: int) -> tuple[int, bytes]:
 
 
 def _line_start(file: Any, place: int) -> int:
-    """Return where the first line begins that begins at a place or after it; the end of the file where none does."""
+    """Return the place of the first line that begins at a place or after it; the end of the file if there is none."""
     file.seek(place - 1)
     while piece := file.read(_STEP):
         if (end := piece.find(b"\n")) >= 0:

@@ -21,17 +21,17 @@ _ROUNDS = 12
 def distinct(draw: Draw, shape: tuple[int, ...], nnz: int, rng: np.random.Generator) -> Columns:
     """Return ``nnz`` distinct coordinate tuples from a distribution, lexicographically sorted where 62 bits hold them.
 
-    Tuples are drawn until there are enough, and some of the rarest of a very skewed distribution may have to be made up:
-    after a dozen rounds the rest is drawn uniformly.
+    Tuples are drawn until there are enough. A very skewed distribution may not give enough distinct ones: after a dozen rounds the rest is
+    drawn uniformly.
 
     Args:
         draw: returns as many tuples as it is told, by mode, with repetitions.
         shape: extents.
-        nnz: how many.
-        rng: what else is random is drawn from.
+        nnz: how many tuples to return.
+        rng: generator for the other random choices.
 
     Raises:
-        DataError: the shape has fewer coordinates than that.
+        DataError: the shape has fewer than ``nnz`` coordinates.
         ResourceError: there is no memory for so many.
     """
     size = math.prod(shape)
@@ -50,7 +50,7 @@ def distinct(draw: Draw, shape: tuple[int, ...], nnz: int, rng: np.random.Genera
         missing = nnz - len(keys)
         if missing <= 0:
             return _unravel(keys[_chosen(len(keys), nnz, rng)], shape)
-        # as many more as the share of new ones in this round suggests
+        # draw as many more as the share of new tuples in this round suggests
         wanted = min(missing * wanted // max(len(fresh), 1), 4 * missing) + 16
     raise DataError(f"could not draw {nnz} distinct entries; ask for fewer")
 
@@ -92,12 +92,12 @@ def _chosen(size: int, count: int, rng: np.random.Generator) -> NDArray[np.bool_
 
 
 def uniform(shape: tuple[int, ...], rng: np.random.Generator) -> Draw:
-    """Every coordinate equally likely."""
+    """Return a distribution in which every coordinate is equally likely."""
     return lambda count: tuple(rng.integers(0, extent, count) for extent in shape)
 
 
 def zipf(shape: tuple[int, ...], exponent: float, rng: np.random.Generator) -> Draw:
-    """In each mode the k-th most frequent coordinate has a frequency like k**-exponent; which one that is, is random.
+    """Return a distribution in which the k-th most frequent coordinate of a mode has a frequency like k**-exponent, in random order.
 
     Drawn as the whole part of a bounded Pareto variable, by inversion.
     """
@@ -116,7 +116,8 @@ def _pareto(extent: int, exponent: float, uniforms: NDArray[np.float64]) -> NDAr
 
 
 def rmat(scale: int, probabilities: tuple[float, float, float], rng: np.random.Generator) -> Draw:
-    """A recursive matrix of 2**scale rows (Chakrabarti, Zhan, Faloutsos 2004): each bit of the coordinates picks a quadrant."""
+    """Return the distribution of a recursive matrix (R-MAT) of 2**scale rows: each bit of the coordinates picks a quadrant (Chakrabarti,
+    Zhan, Faloutsos 2004)."""
     a, b, c = probabilities
 
     def draw(count: int) -> Columns:
@@ -134,7 +135,8 @@ def rmat(scale: int, probabilities: tuple[float, float, float], rng: np.random.G
 
 
 def skewed(shape: tuple[int, ...], skew: float, rng: np.random.Generator) -> Draw:
-    """The first mode has frequencies that fall exponentially, by exp(-skew) from first to last; the others are uniform."""
+    """Return a distribution whose frequencies in the first mode fall exponentially, by exp(-skew) from first to last; other modes are
+    uniform."""
     rows = shape[0]
 
     def draw(count: int) -> Columns:

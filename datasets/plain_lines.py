@@ -1,4 +1,4 @@
-"""Entry lines without a compiler: all fields at once where the text is regular, else line by line to find the mistake."""
+"""Reading entry lines without a compiler: all fields at once if the text is regular, else line by line to find the mistake."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_lines(file: TextFile, begin: int, layout: Layout) -> Entries:
     Raises:
         Mistake: a line does not fit the layout.
     """
-    most = layout.fields if layout.kind == "pattern" else None  # whatever follows in a pattern
+    most = layout.fields if layout.kind == "pattern" else None  # a pattern may have anything after its coordinates
     lines = [line.split()[:most] for line in _entry_lines(file, begin)]
     if not lines:
         return Entries((np.empty(0, np.int64),) * layout.order, np.empty(0, VALUE_DTYPES[layout.kind]), (-1,) * layout.order)

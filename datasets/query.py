@@ -1,4 +1,4 @@
-"""Search in the collections: what a matrix or tensor has to be like, over the bundled tables or the newest index of SuiteSparse."""
+"""Search in the collections, by the bundled tables or the newest index of SuiteSparse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .catalogue import Item, bundled, matrix_url
 SOURCES = ("suitesparse", "frostt")
 FIELDS = ("real", "complex", "binary")
 SHAPES = ("square", "rectangular")
-_SECONDS = 30.0  # until the index has to be here
+_SECONDS = 30.0  # time limit for fetching the index
 _ASK = "import json, ssgetpy; print(json.dumps([[m.group, m.name, m.rows, m.cols, m.nnz, m.kind] for m in ssgetpy.search(limit=10**6)]))"
 
 Range = tuple[float, float]
@@ -23,18 +23,18 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Query:
-    """What to look for; whatever is empty or None admits everything.
+    """The conditions of a search; a condition that is empty or None admits everything.
 
     Attributes:
         name: a part of the name, without regard to capitals.
         group: the group of a matrix, whole, without regard to capitals.
         kind: a part of what it comes from, such as "structural" or "graph".
-        rows, columns: extents of the first and second mode, from and to.
-        nnz: stored entries, from and to.
-        source: of ``SOURCES``.
-        field: of ``FIELDS``; only SuiteSparse says.
-        shape: of ``SHAPES``; matrices alone have one.
-        symmetric: whether the pattern is.
+        rows, columns: least and most extent of the first and second mode.
+        nnz: least and most stored entries.
+        source: one of ``SOURCES``.
+        field: one of ``FIELDS``; known only for SuiteSparse.
+        shape: one of ``SHAPES``; only matrices have one.
+        symmetric: whether the pattern is symmetric.
         definite: whether it is known to be symmetric and positive definite.
         order: number of modes.
     """
@@ -53,7 +53,7 @@ class Query:
     order: int | None = None
 
     def admits(self, item: Item) -> bool:
-        """Return whether an item is what is looked for; what a table does not know of it does not fit a bound on it."""
+        """Return whether an item meets all conditions; a fact that the tables do not know meets no condition on it."""
         rows, columns, *_ = (*(item.shape or ()), None, None)
         is_square = rows is not None and rows == columns
         is_matrix = item.shape is not None and len(item.shape) == 2
@@ -74,11 +74,12 @@ class Query:
 
 
 def search(query: Query, newest: bool = False) -> list[Item]:
-    """Return what fits, the smallest first.
+    """Return the items that meet all conditions, the smallest first.
 
     Args:
-        query: what to look for.
-        newest: ask ssgetpy for the index as it is now, which it fetches when its own copy is old; else the bundled tables.
+        query: the conditions.
+        newest: True: search the present index of SuiteSparse, from ssgetpy, which fetches it when its copy is old. False: the bundled
+            tables.
 
     Raises:
         DataError: ssgetpy is not installed.
@@ -89,7 +90,7 @@ def search(query: Query, newest: bool = False) -> list[Item]:
 
 
 def newest_items() -> list[Item]:
-    """Return all items, the matrices as ssgetpy's index has them now; of those that are bundled too, with the bundled facts.
+    """Return all items, with the matrices of ssgetpy's present index; those that are bundled too keep the bundled facts.
 
     Raises:
         DataError: ssgetpy is not installed.
@@ -104,8 +105,8 @@ def newest_items() -> list[Item]:
 def _index() -> list[list[Any]]:
     """Return group, name, rows, columns, nonzeros and kind of every matrix, from ssgetpy.
 
-    It goes to the network when it is imported, without a limit of time, and leaves an empty index where that fails; so it runs in a
-    process of its own, and an empty index is none.
+    ssgetpy uses the network when it is imported, without a time limit, and leaves an empty index if that fails. So it runs in a process of
+    its own, and an empty index counts as a failure.
     """
     try:
         done = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, timeout=_SECONDS, check=False)

@@ -1,4 +1,4 @@
-"""What a sparse pattern looks like: numbers that tell patterns apart, and a picture of where the entries are."""
+"""Descriptions of a sparse pattern: numbers, and a picture of where the entries are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS, _LINES = 72, 24
 
 
 def pattern_facts(tensor: Tensor) -> dict[str, Any]:
-    """Return numbers of a pattern by name.
+    """Return numbers that describe a pattern, by name.
 
     Every order has its density and, per mode, how many slices hold anything; matrices have entries per row (least, most, mean), empty
     rows, the share of entries on the diagonal, the bandwidth, and the share of entries whose mirror image is stored too; tensors of a
@@ -67,7 +67,7 @@ def spy_counts(tensor: Tensor, lines: int, columns: int) -> NDArray[np.int64]:
 
 
 def spy_text(tensor: Tensor, lines: int = _LINES, columns: int = _COLUMNS) -> str:
-    """Return a picture of letters in a frame: the darker, the more entries."""
+    """Return a picture made of characters in a frame: the darker, the more entries."""
     counts = spy_counts(tensor, lines, columns)
     shades = _shades(counts)
     rows = ("|" + "".join(_SHADES[shade] for shade in row) + "|" for row in shades)

@@ -50,7 +50,7 @@ class TextFile:
 
 
 def read_text(path: str | os.PathLike[str]) -> TextFile:
-    """Return the text of a file; gzip is told by its first bytes.
+    """Return the text of a file; gzip is recognised by its first bytes.
 
     Raises:
         DataError: the file is missing, unreadable or no regular one, is named .gz and is not gzip, or its gzip stream is broken.
@@ -74,7 +74,7 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
 
 
 def read_head(path: str | os.PathLike[str]) -> TextFile:
-    """Return the beginning of a file's text: some thousand lines, the last of which may be cut. gzip is told by its first bytes.
+    """Return the beginning of a file's text, some thousand lines, the last of which may be cut. gzip is recognised by its first bytes.
 
     Raises:
         DataError: the file is missing, unreadable or no regular one, or its gzip stream is broken at once.
@@ -91,9 +91,10 @@ def read_head(path: str | os.PathLike[str]) -> TextFile:
 
 
 def _unpacked(packed: bytes, shown: str) -> bytes:
-    """Return what the members of a gzip file hold, one after the other; padding of zeros may follow (RFC 1952).
+    """Return the unpacked members of a gzip file, one after the other; padding of zeros may follow (RFC 1952).
 
-    Each piece gives at most some 1,000 times its own size, so that one whose text fills the memory is found in time.
+    It is unpacked piece by piece. A piece gives at most some 1,000 times its own size, so a file whose text would fill memory is noticed
+    in time.
     """
     text, claimed, place = io.BytesIO(), 0, 0
     while place < len(packed):

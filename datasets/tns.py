@@ -21,10 +21,11 @@ def read_tns(path: str | os.PathLike[str], format: Format | str | None = None, i
     Args:
         path: the file, plain or gzip.
         format: None: csf (csr for order 2).
-        index_base: the first coordinate, 1 unless the file breaks the rule.
+        index_base: the first coordinate: 1, or 0 for files that count from 0.
 
     Raises:
-        DataError: with file and line: a line that is no entry, a coordinate out of range, or no entries to tell the order.
+        DataError: a line is no entry, a coordinate is out of range, or there is no entry to tell the order; the message names file and
+            line.
     """
     file = read_text(path)
     begin, extents = _entries_begin(file)
@@ -34,7 +35,7 @@ def read_tns(path: str | os.PathLike[str], format: Format | str | None = None, i
 
 
 def entries_begin(head: TextFile) -> tuple[int, tuple[int | None, ...]] | None:
-    """Return where entries begin and the extents, None for those that no header says; None where all of the head is comments.
+    """Return the place of the first entry and the extents (None for each without a header); None if all of the head is comments.
 
     Raises:
         DataError: the header is broken.
@@ -57,7 +58,7 @@ def _entries_begin(file: TextFile) -> tuple[int, tuple[int | None, ...]]:
 
 
 def announced_shape(path: str) -> tuple[int, ...] | None:
-    """Return the shape that the header of a file says, plain or gzip; None where there is no header, or a long comment before it.
+    """Return the shape in the header of a file, plain or gzip; None where there is no header, or a long comment before it.
 
     Raises:
         DataError: the file or its header is broken.

@@ -22,7 +22,7 @@ _BLOCK = 1 << 16
 
 
 def write(data: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a tensor, or anything ``tensor`` takes, in the format that the file's name ends with.
+    """Write a tensor, or anything that ``tensor`` takes, in the format that the ending of the file's name says.
 
     - .mtx, .mtx.gz: matrices; coordinates, or an array for dense ones; real, integer or complex, in the shortest decimals
       that read back as the same numbers. Booleans become integers.
@@ -31,7 +31,7 @@ def write(data: Any, path: str | os.PathLike[str]) -> Path:
     - .npy: dense, by ``to_numpy``. .npz: any tensor, with its format and fill value.
 
     Raises:
-        DataError: the name ends otherwise, the format cannot say the tensor, or the file cannot be written.
+        DataError: the ending is unknown, the format cannot hold the tensor, or the file cannot be written.
     """
     target = Path(path)
     stored = data if isinstance(data, Tensor) else tensor(data)

@@ -27,7 +27,7 @@ _ABSORBING: dict[str, Number] = {"*": 0, "min": -inf, "max": inf, "or": True, "a
 
 @frozen
 class Untouched(Stmt):
-    """Stands in the place of writes to workspaces that do not happen: the workspaces are there and hold fill values."""
+    """Stands in the place of writes to workspaces that do not happen: the workspaces exist and hold fill values."""
 
     tensors: tuple[str, ...]
 
@@ -43,10 +43,10 @@ def _never(denominator: Expr) -> bool:
 
 
 def quotients_everywhere(assignment: Assignment, formats: Mapping[str, Format]) -> Callable[[Expr], bool]:
-    """Return a test of denominators: whether a quotient by one has a value at every coordinate, as the compiler has it.
+    """Return a test of denominators: whether the compiler computes a quotient by one at every coordinate.
 
-    It has where the denominator may not be stored; and so has every quotient where a dense result has one in a term that is not
-    summed (``compiler.concrete.annihilation``).
+    It does where the denominator may not be stored, and for every quotient if a dense result has one in a term that is not summed
+    (``compiler.concrete.annihilation``).
     """
     free = frozenset(assignment.target.indices)
     whole = (term.value for term in terms(assignment.value, free) if not term.reduced)
@@ -62,10 +62,10 @@ class Algebra:
     Attributes:
         add, multiply: "+", "*", "min", "max", "and" or "or".
         fills: tensor name to fill value.
-        looks_ahead: whether what reads a workspace that is not filled is simplified at once, as the compiler does, or is
-            executed and finds nothing (the model of the paper).
-        everywhere: whether a quotient by an expression counts where its numerator is zero, as the compiler has it
-            (``quotients_everywhere``); in the paper zero annihilates it.
+        looks_ahead: True: a statement that reads a workspace which is not filled is simplified at once, as in the compiler. False: it
+            is executed and finds nothing, as in the paper.
+        everywhere: tells of a denominator whether its quotient is computed even where the numerator is zero, as in the compiler
+            (``quotients_everywhere``); in the paper a zero numerator always annihilates.
     """
 
     add: str = "+"
@@ -126,10 +126,10 @@ class Algebra:
         return transform(statement, rule)
 
     def live(self, statement: Stmt) -> Stmt | None:
-        """Return what of a statement remains to be executed; None if nothing does.
+        """Return what remains to be executed of a statement; None if nothing does.
 
-        Where statements and blocks keep their parts: one that does nothing becomes ``Untouched``, with the workspaces that keep
-        their fill values. A workspace that nothing reads is not computed.
+        Where statements and blocks keep their number of parts: a part that does nothing becomes ``Untouched``, with the workspaces that
+        keep their fill values. A workspace that nothing reads is not computed.
         """
         match statement:
             case Assign(target, operator, value):

@@ -1,7 +1,7 @@
 """The schedules of a space that cost no more than given limits, counted and listed.
 
-Schedules that differ only in what is inside a scope, and have the same task set there, are merged, with their number; what
-exceeds the limits is cut off as early as it shows. So nothing is listed one by one until it is asked for.
+Schedules that differ only inside a scope, and have the same task set there, are merged and counted; a schedule that exceeds the limits
+is dropped as early as that shows. So schedules are listed one by one only when they are asked for.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from .steps import Case, Opened, Outcome, Situation, States, Steps
 class CheapestSearch:
     """Finds the undominated costs of programs.
 
-    Costs of whole programs bound the search: what costs as much as one that was found, or more than one that was known before, is given
-    up before it is complete.
+    Costs of whole programs bound the search: a part that costs as much as a program that was found, or more than one that was known
+    before, is given up before it is complete.
 
     Args:
         steps: the abstract interpretation.

@@ -1,6 +1,6 @@
-"""Verdicts on two task sets, and why: the homomorphism behind every containment, an input against every other claim.
+"""Verdicts on two task sets with their proofs: a homomorphism for every containment, and a counterexample input where there is none.
 
-The paper calls the contained set the dominated one (section 5.1); here it is said plainly: the contained one is cheaper.
+The paper calls the contained set the dominated one (section 5.1); here it is called the cheaper one.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Comparison:
         verdict: "cheaper": the first never costs more, and less on some inputs; "costlier": the reverse; "equivalent":
             equal on all inputs; "incomparable": it depends on the input. All up to constant factors.
         within: for each task of the first that the second (or a sunk cost) contains, the proof.
-        beyond: the tasks of the first that nothing in the second contains. The input whose entries are just the clauses
-            of such a task shows it.
+        beyond: the tasks of the first that nothing in the second contains. The input whose only entries are the clauses of such a
+            task proves it.
         reverse_within, reverse_beyond: the same for the tasks of the second in the first.
     """
 
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def words(self) -> str:
-        """The verdict as a predicate; one of two schedules that take the same time is not called cheaper."""
+        """The verdict as a predicate. Of two schedules that take the same time it compares the memory instead of calling one cheaper."""
         alone = all(task.resource == "memory" for task in (*self.beyond, *self.reverse_beyond))
         return (IN_MEMORY_ALONE if alone else VERDICTS).get(self.verdict, VERDICTS[self.verdict])
 
@@ -101,7 +101,7 @@ def explain(comparison: Comparison, first: str, second: str, names: Mapping[tupl
     Args:
         comparison: the verdict.
         first, second: what to call the two schedules.
-        names: names of quantified variables, as in ``show_query``.
+        names: names for quantified variables, as for ``show_query``.
     """
     lines = [f"{first} {comparison.words} {second}"]
     lines += [_proof_line(proof, first, second, names) for proof in comparison.within]

@@ -1,8 +1,8 @@
 """The workspace that a sparse result needs where it is written out of order, as part of what a schedule stores.
 
-``lowering.collect`` inserts it once a schedule is chosen (Ahrens et al., section 6.8); it changes no asymptotic time,
-but it takes memory, so schedules are to be told apart by it. It covers the modes of the result below the leading ones
-whose loops come first, in the order of storage, around all writes.
+``lowering.collect`` inserts it once a schedule is chosen (Ahrens et al., section 6.8). It changes no asymptotic time, but it takes memory,
+by which schedules differ. The leading modes of the result whose loops come first around all writes, in the order of storage, need no
+workspace; it covers the modes below them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...compiler.frozen import frozen
 from ...compiler.notation.nodes import Access
 
 Progress = int
-"""How many leading modes have their loops open, in order: n while it may go on, -1 - n once another loop came."""
+"""How many leading modes have their loops open in order: n as long as the next may follow, -1 - n after another loop was opened."""
 
 
 @frozen
@@ -61,7 +61,7 @@ def _count(progress: Progress) -> int:
 
 
 def goes_further(one: Progress, other: Progress) -> bool:
-    """Whether the first place needs no larger workspace than the second, wherever the program goes on from there."""
+    """Whether the first place never needs a larger workspace than the second, however the program continues."""
     return one == other or (other < 0 and _count(one) >= _count(other))
 
 

@@ -1,7 +1,7 @@
-"""Containment of conjunctive queries: a homomorphism from the container to what it contains proves it (section 5.1).
+"""Containment of conjunctive queries: a homomorphism from the container to the contained query proves it (Ahrens et al., section 5.1).
 
-The head of the contained query must be covered by images of the container's head variables of the same dimension; since a
-task stands for all sub-tuples and permutations, that is all (section 5.2). The search backtracks over clauses.
+The head of the contained query must be covered by images of the container's head variables of the same dimension. Nothing else is
+required of heads, since a task stands for all sub-tuples and permutations (section 5.2). The search backtracks over clauses.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Interpreter:
         sparse: the operands that have patterns; all others are dense.
         reading: how programs are read.
         gathering: how a sparse result is stored, for the memory of the workspace that it may need.
-        watch: called again and again, since a loop has a case for every set of operands that it steps through; it may raise.
+        watch: called often, since a loop has a case for every set of operands that it steps through; it may raise to end the work.
     """
 
     def __init__(

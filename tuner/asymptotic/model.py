@@ -1,4 +1,4 @@
-"""The asymptotic cost model of one expression: what programs cost, how costs compare, what of a space is undominated."""
+"""The asymptotic cost model of one expression: what programs cost, how costs compare, which schedules of a space are undominated."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class CostModel:
         workspace_state: "exact" or "paper"; see ``Reading``.
         sunk_costs, assumptions: see ``standard_premises``.
         algebra: operators and fill values.
-        as_stored: whether programs cost what they do in the given formats, with every iteration that they make; else what they
-            cost in formats that suit them, entries alone, as in the paper; see ``Reading``.
-        memory: whether what workspaces store counts besides time; then a cost is worse only if neither is better.
-        watch: called again and again while a cost is worked out; it may raise to end that.
+        as_stored: True: costs are those in the given formats, and every iteration counts. False, as in the paper: costs are those in
+            formats that suit the program, and only entries count. See ``Reading``.
+        memory: whether the memory of workspaces counts besides time; a cost is then worse only if it is better in neither.
+        watch: called often while a cost is computed; it may raise to end that.
 
     Raises:
         TuningError: the workspace state model is unknown.
@@ -80,7 +80,7 @@ class CostModel:
         return self._summed(statement, self.tasks, ("time", "memory") if self.memory else ("time",), arrays)
 
     def task_set(self, statement: Stmt, resource: str = "time") -> TaskSet:
-        """Return all tasks of a program that no others contain, the sunk ones too."""
+        """Return all tasks of a program that no others contain, with the sunk ones."""
         return self._unsunk.queries(self._summed(statement, self._unsunk, (resource,)))
 
     def _summed(self, statement: Stmt, table: TaskTable, resources: tuple[str, ...], arrays: frozenset[str] = frozenset()) -> int:
@@ -116,8 +116,8 @@ class CostModel:
         """Return the schedules of a whole space that no other schedule of it beats.
 
         Args:
-            space: what there is.
-            report: told what is known so far.
+            space: the schedules to choose from.
+            report: called with a text on the progress.
             known: programs of the space whose costs bound the search, and which are the answer if its time runs out.
             part: a context that ends what runs inside it once this share of the time is over, counted from the beginning.
         """
@@ -153,12 +153,12 @@ class CostClass:
 
     @cached_property
     def first(self) -> Member:
-        """The first schedule, by which the class is shown: others differ from it in sunk costs alone."""
+        """The first schedule, which represents the class: the others differ from it in sunk costs only."""
         return next(iter(self.schedules))
 
 
 class _Listed:
-    """The schedules of a space with one cost, as far as they were counted, found again whenever they are iterated over."""
+    """The schedules of a space with one cost, as far as they were counted; each iteration finds them anew."""
 
     def __init__(self, frontier: Frontier, outcome: Outcome) -> None:
         self._frontier = frontier
@@ -231,5 +231,5 @@ class Frontier:
 
     @property
     def count(self) -> int:
-        """How many schedules are undominated, those of equal cost all counted."""
+        """How many schedules are undominated, counting all of equal cost."""
         return sum(one.count for one in self.classes)

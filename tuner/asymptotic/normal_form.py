@@ -60,7 +60,7 @@ def shifted(clauses: Iterable[Clause], by: int) -> Clauses:
 
 
 def next_number(clauses: Iterable[Clause]) -> int:
-    """Return the first number that no term of some clauses has."""
+    """Return the first number above those of all terms of some clauses."""
     return 1 + max((term for one in clauses for term in one.arguments if isinstance(term, int)), default=-1)
 
 

@@ -1,8 +1,8 @@
 """Loop nests of scheduled programs as the asymptotic cost model sees them: over the indices of the expression.
 
-Of the two loops of a tile the long one stands for both, since the other runs a constant number of times. A collapsed loop stands for
-the loops that it joined, and a loop over positions for that over the coordinates of the operand: it visits what that stores, as they do,
-and skips empty fibres besides, so that its cost is theirs at most.
+The long loop of a tile stands for both of its loops, since the other one runs a constant number of times. A collapsed loop is replaced by
+the loops that it joined, and a loop over positions by the loops over the coordinates of the operand: it visits the same entries and skips
+empty fibres, so that its cost is at most theirs.
 """
 
 from __future__ import annotations

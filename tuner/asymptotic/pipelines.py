@@ -16,7 +16,7 @@ from .taco import taco_schedules
 _Found = tuple[ScheduleSpace, ScheduleSpace, tuple[CostClass, ...]]
 """The whole space of a preset, the part that its frontier belongs to, and the costs on the frontier."""
 
-_FAMILIAR, _GENERATED = 0.15, 0.3  # shares of the time after which no more known programs are made, and counting the space ends
+_FAMILIAR, _GENERATED = 0.15, 0.3  # shares of the time after which making known programs ends, and counting the space ends
 
 
 def _own(assignment: Assignment, formats: Mapping[str, Format], model: CostModel, clock: Clock) -> _Found:

@@ -1,4 +1,4 @@
-"""How programs are read by the abstract interpretation: what the paper leaves open, and what our compiler does otherwise."""
+"""How the abstract interpretation reads programs: what the paper leaves open, and what our compiler does differently."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Reading:
     Attributes:
         algebra: operators and fill values.
         workspace_state: whether the state of a workspace keeps the loops around its where ("exact") or not ("paper").
-        idle: whether iterations in which no stepped operand has an entry cost something where the body goes on there. They do
-            in any program that runs; the paper counts entries alone.
-        dense_modes: modes of sparse operands that are stored dense: the outermost loop visits all of one when it steps through
-            it. The paper takes formats that suit the program, which visit what is stored alone.
+        idle: whether iterations in which no stepped operand has an entry cost something if the body does something there. They do in
+            any program that runs; the paper counts only entries.
+        dense_modes: the modes of sparse operands that are stored dense; the outermost loop visits all coordinates of one when it steps
+            through it. The paper takes formats that suit the program, in which a loop visits only what is stored.
 
     Raises:
         TuningError: the workspace state model is unknown.
@@ -42,6 +42,6 @@ class Reading:
         return self.workspace_state == "exact"
 
     def is_dense_step(self, access: Access, index: str, depth: int) -> bool:
-        """Whether the loop over an index, with ``depth`` loops open, it among them, visits all of a mode that it steps through."""
+        """Whether the loop over an index visits all of a mode that it steps through; ``depth`` loops are open, this one included."""
         modes = (mode for mode, subscript in enumerate(access.subscripts) if index in subscript.indices)
         return depth == 1 and any((access.tensor, mode) in self.dense_modes for mode in modes)

@@ -1,9 +1,9 @@
 """Which candidates of the tuner another one beats asymptotically, in the formats that the operands have.
 
-The cost is that of Ahrens et al., with what their model leaves open read off the candidate: dense levels are located and
-compressed ones stepped through, converted operands have the formats that they are converted to (section 6.8), and a
-workspace that is an array is cleared and read whole, whatever was written. What every candidate does, and so is sunk: read
-each sparse operand, run one loop over a dimension, clear a dense result.
+The cost is that of Ahrens et al. What their model leaves open is read off the candidate: dense levels are located and compressed ones
+stepped through, converted operands have the formats that they are converted to (section 6.8), and a workspace that is an array is cleared
+and read whole, whatever was written. Sunk, because every candidate does it: reading each sparse operand, one loop over a dimension,
+clearing a dense result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .model import CostModel
 from .original_loops import original_loops
 
 FEWER = 2.0
-"""How many times fewer operations the static model, which knows no constant factors well, must expect of a program that beats another."""
+"""A program beats another only if the static model expects this many times fewer operations of it: the model's constants are rough."""
 
 
 class Screening:
@@ -32,7 +32,7 @@ class Screening:
 
     Args:
         assignment: the checked expression.
-        situation: its default program, with a format for every tensor in it; what is not judged by its deadline has no cost.
+        situation: its default program, with a format for every tensor; programs that are not judged by its deadline have no cost.
     """
 
     def __init__(self, assignment: Assignment, situation: Situation) -> None:

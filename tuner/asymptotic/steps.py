@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A case in which a scope runs: what is left of its statements, a guard, and (workspace, state) of what they read."""
+    """A case in which a scope runs: what is left of its statements, a guard, and (workspace, state) for the workspaces that they read."""
 
     variation: int
     guard: int
@@ -48,7 +48,7 @@ class Situation(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """One or more loops with chosen protocols: their cost, what comes inside, and which inner cases each case leads to."""
+    """One or more loops with chosen protocols: their cost, the situation inside, and the inner cases that each case leads to."""
 
     tasks: int
     inner: Situation
@@ -56,7 +56,7 @@ class Opened(NamedTuple):
 
 
 class _Entered:
-    """A case inside a loop, before it is chosen which reads the loop steps through; equal choices are computed once."""
+    """A case inside a loop before the reads that the loop steps through are chosen; equal choices are computed once."""
 
     def __init__(self, steps: Steps, case: Case, entries: dict[Read, int], bound: frozenset[str], statements: tuple[int, ...]) -> None:
         self._steps = steps
@@ -91,7 +91,7 @@ class Steps:
         nestings: the loop nests.
         tasks, predicates: tables of the expression.
         reading: how programs are read.
-        memory: whether what workspaces store is part of the cost.
+        memory: whether the memory of workspaces is part of the cost.
         gathering: how a sparse result is stored, for the workspace that it may need; matters with ``memory`` only.
     """
 
@@ -219,14 +219,14 @@ class Steps:
         return Situation(part, whole.bound, tuple(inner), self._progress(part, whole)), tuple(places)
 
     def _progress(self, part: Scope, whole: Situation) -> Progress:
-        """Return how far the result can be appended to in a part of a cut; not any further if another part writes it too."""
+        """Return how far the result can be appended to in a part of a cut; no further loop counts if another part writes it too."""
         if not self.gathering or not self.table[part.statements[-1]].root:
             return 0
         several = sum(self.table[number].root for number in whole.scope.statements) > 1
         return self.gathering.stopped(whole.progress) if several else whole.progress
 
     def stored(self, part: Scope, outcome: Outcome, bound: frozenset[str]) -> int:
-        """Return what the workspace that a part fills stores at one time, at most; nothing for scalars and the result."""
+        """Return the most that the workspace filled by a part stores at one time; nothing for scalars and the result."""
         number = part.statements[-1]
         indices = self.table[number].carries.intersection(part.loops)
         if not self.memory or self.table[number].root:

@@ -51,7 +51,7 @@ class TaskTable:
         return known
 
     def charged(self, bound: Iterable[str], guard: int, resource: str = "time") -> TaskSet:
-        """Return the queries that a guard with these indices bound stands for; the head keeps their order if they are a sequence."""
+        """Return the queries of a guard with these indices bound; heads keep their order if they are a sequence."""
         names = [name for name in self.vocabulary.indices if name in bound] if isinstance(bound, frozenset) else bound
         head = tuple(Variable(name, self.vocabulary.index_dimension(name)) for name in names)
         return tuple(Query(head, self._predicates.clauses(one), resource) for one in self._predicates.conjunctions(guard))
@@ -63,7 +63,7 @@ class TaskTable:
         return known
 
     def add(self, query: Query) -> int:
-        """Return the set of one task, whatever it costs; an equivalent task that is known stands for it."""
+        """Return the set of one task, even if it is sunk; a known equivalent task stands for it."""
         self._queries.append(query)
         self._saturated.append(self._premises.assuming(query))
         counts: dict[str, int] = {}

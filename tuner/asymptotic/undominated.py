@@ -1,8 +1,8 @@
 """Structural programs that no other beats asymptotically, as schedules that the tuner can start from.
 
-The space is that of ``explore``, the cost the time in the formats that the operands have (Ahrens et al., section 5);
-memory is judged later, by the sizes of the operands. Many programs have the same cost: those that convert the
-fewest operands come first, and each loop nest once, with the protocols that the compiler takes by itself where that costs the same.
+The space is that of ``explore``; the cost is the time in the formats that the operands have (Ahrens et al., section 5). Memory is judged
+later, by the sizes of the operands. Of programs of equal cost those that convert the fewest operands come first. Each loop nest comes once,
+with the protocols that the compiler takes by itself if these cost the same.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .model import CostModel
 
 MOST_COSTS = 4
 MOST_OF_A_COST = 3
-_LOOKED_AT = 64  # programs of one cost
+_LOOKED_AT = 64  # most programs of one cost that are looked at
 
 
 def undominated_schedules(
     assignment: Assignment, formats: Mapping[str, Format], deadline: Deadline, semiring: tuple[str, str] = ("+", "*")
 ) -> list[Schedule]:
-    """Return schedules of undominated programs, a few of every cost; none where a deadline passes before the frontier is known.
+    """Return schedules of undominated programs, a few of every cost; none if the deadline passes before the frontier is known.
 
     Args:
         assignment: the checked expression.
@@ -61,7 +61,7 @@ def _plain(schedule: Schedule, schedules: Schedules) -> Schedule:
 
 
 def _arrays(schedule: Schedule, schedules: Schedules) -> frozenset[str]:
-    with suppress(ScheduleError):  # what is spelled with protocols need not be a schedule without them
+    with suppress(ScheduleError):  # without protocols the directives need not be legal
         program = schedules.program(schedule)
         return array_workspaces(program, Situation(program, schedules.default.formats, {}))
     return frozenset()
@@ -72,7 +72,7 @@ def _changes(schedule: Schedule) -> tuple[int, int]:
 
 
 def _distinct(equals: dict[Schedule, Member], schedules: Schedules, deadline: Deadline) -> Iterator[Schedule]:
-    """Yield those of some schedules of one cost that differ in more than protocols, and compute nothing again."""
+    """Yield those of some schedules of one cost that differ in more than protocols and compute nothing twice."""
     ranks = set(map(schedules.members.rank, equals.values()))
     seen = set[Schedule]()
     for whole in sorted(equals, key=_changes):

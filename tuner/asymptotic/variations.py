@@ -1,8 +1,8 @@
 """What is left of a scope's statements when some operands have no entry: the cases of the abstract interpretation.
 
-The same rules as ``Algebra.live``, on the statements of a grouping: a statement whose value is the fill value does
-nothing, a producer whose workspace nothing reads is not run. If the algebra looks ahead, what reads a workspace whose producer
-does nothing, in the same scope, reads its fill value.
+The rules are those of ``Algebra.live``, on the statements of a grouping: a statement whose value is the fill value does nothing, and a
+producer whose workspace nothing reads is not run. If the algebra looks ahead, a statement that reads a workspace whose producer does
+nothing, in the same scope, reads its fill value.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Read = tuple[int, int]
 """A statement, and the place of a sparse operand or workspace among its reads, as ``Nestings.read_indices`` numbers them."""
 
 Variation = tuple[tuple[int, frozenset[int]], ...]
-"""Statements that do something, ascending, each with the reads that are left of it."""
+"""The statements that do something, in ascending order, each with the reads that are left in it."""
 
 
 class Rest(NamedTuple):
-    """One way to go on when a loop is opened: what is left, and the stepped reads that must have an entry for it."""
+    """One way to go on when a loop is opened: the variation that is left, and the stepped reads that must have an entry for it."""
 
     variation: int
     present: tuple[Read, ...]
@@ -71,7 +71,7 @@ class Variations:
         return self._number(self._settled(full, statements))
 
     def part(self, variation: int, statements: tuple[int, ...]) -> int:
-        """Return what some statements do in a variation: nothing if the last of them does nothing."""
+        """Return the variation of some statements within one of more; nothing is done if the last of them does nothing."""
         known = self._parts.get((variation, statements))
         if known is None:
             part = tuple(entry for entry in self._variations[variation] if entry[0] in statements)

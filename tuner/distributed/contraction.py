@@ -124,7 +124,7 @@ def is_sparse(name: str, data: Any) -> bool:
 
 
 def as_tensor(name: str, data: Any) -> Tensor:
-    """Return an operand that is handed over as a tensor. Raises ``DataError``."""
+    """Return an operand as a tensor. Raises ``DataError`` if it is none."""
     try:
         return data if isinstance(data, Tensor) else borrowed(data)
     except DataError as error:
@@ -132,7 +132,7 @@ def as_tensor(name: str, data: Any) -> Tensor:
 
 
 def _check_linear(addend: Expr, sparse: str, assignment: Assignment) -> None:
-    """Refuse what is not the sum of what it is on the parts of the sparse operand."""
+    """Refuse an expression that is not linear in the sparse operand: its value must be the sum of its values on parts of the operand."""
     if not _has(addend, sparse):
         raise ExpressionError(f"an addend of '{assignment.text}' lacks the sparse operand {sparse}: add it to the result, or use +=")
     if not _multiplied(addend, sparse):

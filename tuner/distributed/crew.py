@@ -34,7 +34,7 @@ from .world import World
 
 _POLL_SECONDS = 0.01
 _ANSWERS_SECONDS = 0.2
-_SILENCE_SECONDS = 900.0  # beyond the time that a candidate has; a helper on another machine that is silent for so long is lost
+_SILENCE_SECONDS = 900.0  # a helper on another machine counts as lost when it is silent so long after its candidate's time is over
 
 
 @frozen
@@ -56,7 +56,7 @@ class Identity:
 
     @property
     def lives(self) -> bool:
-        """Whether the process is there; those of other machines are taken to be."""
+        """Whether the process is there; processes of other machines are taken to be."""
         if self.host != socket.gethostname():
             return True
         try:
@@ -86,9 +86,9 @@ class Crew:
 
     @classmethod
     def gathered(cls, here: World, known: Callable[[], None]) -> Crew | None:
-        """Return the helpers on rank 0; on the others, serve until rank 0 is done, and return None.
+        """Return the helpers on rank 0; on the other ranks, serve until rank 0 is done, and return None.
 
-        A helper calls ``known`` when rank 0 has heard of it, and can go on without it.
+        A helper calls ``known`` once rank 0 knows its process, so that rank 0 can go on if it dies.
         """
         comm, own = here.comm.Dup(), Identity.own()
         if here.rank > 0:
@@ -112,7 +112,7 @@ class Crew:
             self.comm.send(None, rank)
 
     def take_up(self, item: Item, policy: Policy) -> Crew:
-        """Say which problem comes next."""
+        """Send the helpers the next problem."""
         while self._jobs:  # candidates of an item that failed
             for _ in self.answers():
                 pass
@@ -153,7 +153,7 @@ class Crew:
         yield from self._drop_lost()
 
     def _arrived(self, rank: int) -> tuple[Any, Any, str] | None:
-        """Return what a helper answers once all of it is here; one that is killed while it sends would else be waited for."""
+        """Return the answer of a helper if it has arrived in full: waiting for the rest of it would never end if the helper is killed."""
         if rank not in self._arriving:
             message = self.comm.improbe(source=rank)
             if message is None:
@@ -200,7 +200,7 @@ def _serve(comm: Any) -> None:
 
 
 def _received(comm: Any) -> Any:
-    """Return what rank 0 says; waiting leaves the cores to those who build and measure."""
+    """Return the next message of rank 0; while waiting, leave the cores to ranks that build and measure."""
     while not comm.iprobe(source=0):
         time.sleep(_POLL_SECONDS)
     return comm.recv(source=0)
@@ -215,7 +215,7 @@ class _Bench:
         self._runner: Runner | None = None
 
     def answer(self, question: Question, seconds: float) -> tuple[Any, Any, str]:
-        """Return how a candidate was built, how it was measured, and why this helper can do no more; empty where it can."""
+        """Return how a candidate was built, how it was measured, and why this helper cannot go on (empty if it can)."""
         end = time.monotonic() + seconds if math.isfinite(seconds) else math.inf
         try:
             runner = self._runner or self._load()

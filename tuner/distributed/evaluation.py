@@ -1,7 +1,7 @@
 """``st.distributed.evaluate``: an expression with one sparse operand over all ranks.
 
-As Kanakagiri and Solomonik, section 5.2, have it: the sparse operand stays where it is; each rank gets the blocks of the dense operands
-that its part meets, runs the kernel of one machine on them, and the results are summed over the sub-grids that have the same block.
+The method is that of Kanakagiri and Solomonik, section 5.2: the sparse operand stays where it is. Each rank gets the blocks of the dense
+operands that its part meets and runs the kernel of one machine on them. The results are summed over the sub-grids that share a block.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def evaluate(
         expression: index notation with one sparse operand, which stands in every addend as a factor.
         operands: by name. The sparse one is a ``DistributedTensor``, the path of a file, or the same tensor on every rank, of which each
             takes its part. Dense ones are the same array on every rank, or a ``DistributedArray``.
-        grid: extents of the processor grid, one a mode of the sparse operand, which is redistributed if it has another; None: the one it
-            has, or that suits the expression best.
-        gather: True: every rank gets the whole result. False: each keeps what it has of it.
+        grid: extents of the processor grid, one for each mode of the sparse operand, which is redistributed if it has another grid; None:
+            the grid that it has, else the one that suits the expression best.
+        gather: True: every rank gets the whole result. False: each rank keeps its part.
         output_format: of the result; None: dense.
         schedule: of the kernel that each rank runs: "auto" (database, then static model), "default", a text, or a ``Schedule``.
         shape: extents of indices that no operand determines, by index.
         dtype: of the values; None: ``numpy.result_type`` of the operands.
-        threads: that each rank runs; None: $SPARSETUNE_THREADS, or the cores of its machine shared among the ranks there.
+        threads: how many each rank runs; None: $SPARSETUNE_THREADS, or the cores of its machine shared among the ranks there.
         database: path or URL; None: the default one.
 
     Returns:
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def _held(data: Any) -> Any:
-    """Return an operand as all ranks have it: files are read by all of them together."""
+    """Return an operand in the form in which all ranks have it; a file is read by all of them together."""
     if isinstance(data, (str, os.PathLike)):
         return tensor(data)
     return data.to_numpy() if isinstance(data, Tensor) and data.format.is_dense else data
@@ -167,7 +167,7 @@ def _local_block(here: World, contraction: Contraction, access: Access, data: An
 def _local_extents(
     here: World, contraction: Contraction, part: DistributedTensor, extents: Mapping[str, int], given: Mapping[str, int] | None
 ) -> dict[str, int]:
-    """Return the extents that a caller gives as this rank has them."""
+    """Return the extents that a caller gives, cut down to this rank's part."""
     local = local_shapes(part.shape, part.grid)[here.rank]
     return {index: int(local[contraction.dim_of[index]]) if index in contraction.dim_of else extents[index] for index in given or {}}
 
@@ -188,7 +188,7 @@ def _run(
 
 
 def _share(layout: Layout, start: Any, here: World) -> NDArray[Any]:
-    """Return this rank's share of what ``+=`` starts from."""
+    """Return this rank's share of the operand that ``+=`` starts from."""
     if isinstance(start, DistributedArray):
         return start.redistribute(layout).share
     begin, end = layout.share(here.rank)
@@ -198,7 +198,7 @@ def _share(layout: Layout, start: Any, here: World) -> NDArray[Any]:
 def _sparse_result(
     here: World, contraction: Contraction, part: DistributedTensor, made: Tensor, shape: tuple[int, ...], form: Format, gather: bool
 ) -> Tensor | DistributedTensor:
-    """Bring together what ranks made of a sparse result."""
+    """Return a sparse result from the parts that the ranks have computed."""
     target, places = contraction.assignment.target, coordinates_of(here.rank, part.grid)
     columns, values = made.to_coordinates()
     dims = [contraction.dim_of.get(index) for index in target.indices]

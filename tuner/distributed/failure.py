@@ -1,8 +1,8 @@
 """The failure of one rank ends all ranks, with one line that says why.
 
-An error in what every rank does alike is raised on every rank. One that a single rank meets, such as memory that it lacks, would leave
-the others waiting for it: unless all ranks fail within a moment, the one that failed ends them all. Of a rank that is killed the
-launcher ends the others.
+An error in what every rank does alike is raised on every rank. An error of a single rank, such as a lack of memory, would leave the others
+waiting for it; so unless all ranks fail within a moment, the one that failed ends them all. If a rank is killed, the launcher ends the
+others.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 from ...compiler.errors import BuildError, ResourceError, SparsetuneError
 
-_ALL_FAIL_WITHIN = 2.0  # seconds
-_READ_WITHIN = 2.0  # seconds in which a launcher takes what a rank said
-_HANDED_ON_WITHIN = 0.05  # seconds in which it shows what it took
+_ALL_FAIL_WITHIN = 2.0  # seconds to wait for the failure of all ranks
+_READ_WITHIN = 2.0  # seconds to wait until the launcher has read what a rank printed
+_HANDED_ON_WITHIN = 0.05  # seconds in which the launcher prints what it has read
 
 Result = TypeVar("Result")
 
@@ -36,7 +36,7 @@ def watch(comm: Any) -> None:
         if not shared or quietly.Get_rank() == 0:
             _tell(kind, error, trace, None if shared else f"rank {quietly.Get_rank()} of {quietly.Get_size()}")
         if not shared:
-            wait_until_read(2, _READ_WITHIN)  # what lies in a pipe is lost with the rank that wrote it
+            wait_until_read(2, _READ_WITHIN)  # the end of the rank would lose what is still in the pipe
             time.sleep(_HANDED_ON_WITHIN)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI would say once more that this rank ends the others
             comm.Abort(status_of(error))
@@ -45,10 +45,10 @@ def watch(comm: Any) -> None:
 
 
 def agreed(comm: Any, work: Callable[[], Result]) -> Result:
-    """Return what some work gives on this rank.
+    """Return the result of some work on this rank.
 
     Raises:
-        SparsetuneError: on every rank what it raised on the first rank where it failed, which the message names.
+        SparsetuneError: on every rank, if the work failed on one: the error of the first such rank, which the message names.
     """
     result, error = None, None
     try:
@@ -100,7 +100,7 @@ def _happens_everywhere(comm: Any) -> bool:
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None, whose: str | None) -> None:
-    """Say what happened: in one line for what users meet, else as Python does."""
+    """Print an error: in one line if it is meant for users, else with Python's traceback."""
     if isinstance(error, (SparsetuneError, MemoryError)):
         first = next(iter(str(error).splitlines()), "there is not enough memory")
         shown = f"sparsetune: error: {f'{whose}: ' if whose else ''}{kind.__name__}: {first}\n"

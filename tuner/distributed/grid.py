@@ -18,7 +18,7 @@ from ...compiler.errors import DataError
 NEAR = 1.1
 """A grid is as good as the one that moves least if it moves no more than this many times as much."""
 
-_SHORTLIST = 8  # grids near the best that are looked at closely
+_SHORTLIST = 8  # grids near the best for which the better estimate is made
 
 
 @lru_cache(64)
@@ -97,7 +97,7 @@ def choose_grid(
     Args:
         grids: what there is to choose from, at least one.
         moved: bytes that are sent with a grid, or what is proportional to them.
-        held: an estimate of what the rank that holds most holds.
+        held: an estimate of the bytes on the rank that holds most.
         closely: a better estimate; asked for a few grids only.
     """
     costs = {grid: moved(grid) for grid in grids}

@@ -25,7 +25,7 @@ from .world import World, world
 class DistributedTensor:
     """A sparse tensor, cyclic over a processor grid: the rank at place p of a mode's P has the coordinates p, p + P, p + 2 P ...
 
-    It keeps its distribution from call to call. Every rank has to take part in what is asked of it.
+    It keeps its distribution from call to call. Its methods are collective: every rank has to call them.
 
     Attributes:
         shape: extents of the whole tensor.
@@ -129,7 +129,7 @@ class DistributedArray:
         return self.share.dtype
 
     def redistribute(self, layout: Layout) -> DistributedArray:
-        """Return the same elements in another layout. Both sides know what is on its way, so that nothing but values is sent."""
+        """Return the same elements in another layout. Sender and receiver know which elements are sent, so only values are sent."""
         here = world()
         if layout == self.layout or here.size == 1:
             return DistributedArray(layout, self.share)
@@ -162,7 +162,7 @@ def place(
     grid: tuple[int, ...],
     format: Format | str | None,
 ) -> DistributedTensor:
-    """Bring entries that ranks have to where a grid wants them; entries of the same coordinates are summed."""
+    """Send entries to the ranks that own them in a grid, and return the tensor; entries of equal coordinates are summed."""
     if here.size == 1:
         return place_own(here, shape, columns, values, grid, format)
     arrived = here.exchange(_records(shape, columns, values), ranks_of(columns, grid))
@@ -205,7 +205,7 @@ def _names(shape: Sequence[int]) -> list[str]:
 
 
 def _records(shape: tuple[int, ...], columns: Sequence[NDArray[Any]], values: NDArray[Any]) -> NDArray[Any]:
-    """Return entries as they are sent: coordinates as wide as their extents need, and the value, without gaps."""
+    """Return entries in the form in which they are sent: coordinates as wide as their extents need, then the value, without gaps."""
     fields = [(name, index_dtype(extent)) for name, extent in zip(_names(shape), shape, strict=True)]
     records = np.empty(len(values), np.dtype([*fields, ("value", values.dtype)]))
     for name, column in zip(_names(shape), columns, strict=True):

@@ -1,8 +1,8 @@
 """Communication volume, memory and load of an expression on a processor grid, exactly and without running anything.
 
-Bytes are those that ranks send to other ranks, all of them together: in an all-gather over n ranks every share goes to n - 1 others,
-in a reduce-scatter every rank sends all of its block but its own share, in an all-to-all what each rank has for others. That is what
-stands in the buffers at the calls of MPI; how MPI forwards it is its own affair.
+Bytes are those that all ranks together send to other ranks: in an all-gather over n ranks every share goes to n - 1 others, in a
+reduce-scatter every rank sends all of its block but its own share, in an all-to-all each rank sends what belongs to others. These are the
+bytes in the buffers at the calls of MPI; the algorithms inside MPI may send more or less.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .layout import Layout, moved_elements
 from .pattern import Pattern, local_shapes, record_bytes
 
 COUNT_BYTES = 8
-"""Bytes of the number of entries that a rank tells another before it sends them."""
+"""Bytes of the number of entries, which a rank sends another before the entries."""
 
 
 @frozen

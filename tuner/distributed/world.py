@@ -1,6 +1,6 @@
 """The ranks that run this program: MPI's communicators, sub-grids, and what this rank sends.
 
-Transport is MPI's alone, through mpi4py. A program that no ``mpiexec`` started is the one rank of a world of its own.
+All transport is MPI's, through mpi4py. A program that was not started by ``mpiexec`` is the only rank of its world.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .layout import Layout
 
 _LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 _WAIT = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
-"""Settings of MPICH: ranks that wait let others work, which costs microseconds."""
+"""Settings of MPICH: waiting ranks leave their cores to others, which costs microseconds."""
 
 _DIGEST = 64
 
@@ -78,10 +78,10 @@ class World:
         return max(1, available_cores() // int(here.Get_size()))
 
     def compare_versions(self) -> None:
-        """See that all ranks run the same code.
+        """Check that all ranks run the same code.
 
         Raises:
-            BuildError: they do not; on every rank, naming the first that differs from rank 0.
+            BuildError: they do not; raised on every rank, naming the first that differs from rank 0.
         """
         mine = np.frombuffer(code_version().encode()[:_DIGEST].ljust(_DIGEST), np.uint8)
         everybody = np.empty((self.size, _DIGEST), np.uint8)
@@ -155,7 +155,7 @@ class World:
         return self.send(records[np.argsort(target, kind="stable")], going, coming)
 
     def send(self, ordered: NDArray[Any], going: NDArray[np.int64], coming: NDArray[np.int64]) -> NDArray[Any]:
-        """Send records, ordered by receiver, of which each rank knows how many go to and come from each other."""
+        """Send records, ordered by receiver, and return those received; ``going`` and ``coming`` count them for each rank."""
         arrived, size = np.empty(int(coming.sum()), ordered.dtype), ordered.dtype.itemsize
         self.comm.Alltoallv((_bytes(ordered), (going * size).tolist()), (_bytes(arrived), (coming * size).tolist()))
         self.sent += int(going.sum() - going[self.rank]) * size
