@@ -1,1 +1,1 @@
-"""Figures that are published in ``results/``: what is measured, how, and the pages made of it."""
+"""The reports published in ``results/``: each module measures something and writes a page about it."""

@@ -1,4 +1,4 @@
-"""Everything that ``results/asymptotic.md`` says, measured again: ``python -m sparsetune.tuner.reports.asymptotic``.
+"""``results/asymptotic.md``, measured anew: ``python -m sparsetune.tuner.reports.asymptotic``.
 
 Times are those of fresh processes on one core, after importing, the median of three.
 """

@@ -1,7 +1,7 @@
-"""``results/choices.md``: what ``tune`` chooses while other processes come and go, and how well that does once they are gone.
+"""``results/choices.md``: what ``tune`` chooses while other processes come and go, and how fast that is once they are gone.
 
-Each problem is tuned several times on the quiet machine and several times in company, with another seed each time. Then all that was
-chosen runs in turn on the quiet machine, since times that were taken in company say nothing.
+Each problem is tuned several times on the quiet machine and several times in company, with a new seed each time. Then all chosen schedules
+run in turn on the quiet machine, since times that were taken in company say nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .states import States
 from .workloads import KernelCase, operands_of, problem_of
 
 KEPT_MEAN, KEPT_LEAST = 0.95, 0.85
-"""Wanted: the share of the quiet choice's speed that choices in company keep, by geometric mean, and that each of them keeps."""
+"""The aim: the share of the quiet choice's speed that choices in company keep, by geometric mean and each of them."""
 
 AGREE, AGREEING = 1.05, 0.9
-"""Wanted: two choices of the quiet machine differ by less than this factor, in this share of all pairs."""
+"""The aim: two choices of the quiet machine differ by less than this factor, in this share of all pairs."""
 
 _COMMAND = "python -m sparsetune.tuner.reports.choices"
 _THREADS = 2
@@ -73,10 +73,10 @@ class Choice(Taken):
 
     Attributes:
         company: the share of the time that other processes kept the cores busy.
-        number: of the campaign, which is its seed.
+        number: of the campaign; also its seed.
         campaign: seconds that it took.
-        seconds, default: of the choice and of the default schedule on the quiet machine, medians of one race.
-        against: the time of the first quiet choice over that of this one, by rounds.
+        seconds, default: times of the choice and of the default schedule on the quiet machine, medians of one race.
+        against: the time of the first quiet choice over that of this one, the median of paired rounds.
     """
 
     kernel: str
@@ -90,7 +90,7 @@ class Choice(Taken):
 
 
 def choose(problem: Problem, seed: int, company: float, seconds: float, trials: int, folder: Path) -> tuple[str, float]:
-    """Return what a campaign of so many seconds or trials chooses, and how long it took."""
+    """Return the schedule that a campaign of so many seconds or trials chooses, and the seconds that it took."""
     begin = time.monotonic()
     with coming_and_going(company, seed):
         found = tune(
@@ -102,7 +102,7 @@ def choose(problem: Problem, seed: int, company: float, seconds: float, trials: 
 
 
 Chosen = Mapping[tuple[float, int], tuple[str, float]]
-"""By share of company and number of the campaign: what it chose, and the seconds that it took."""
+"""By share of company and number of the campaign: the schedule that it chose, and the seconds that it took."""
 
 
 def _problem(name: str) -> Problem:
@@ -111,7 +111,7 @@ def _problem(name: str) -> Problem:
 
 
 def measured(name: str, seconds: float, trials: int, quiet: int, disturbed: int) -> list[Choice]:
-    """Tune a case so many times on the quiet machine, so many times in company, and race what was chosen."""
+    """Tune a case ``quiet`` times on the quiet machine and ``disturbed`` times in company, and race the choices."""
     problem, chosen = _problem(name), dict[tuple[float, int], tuple[str, float]]()
     with tempfile.TemporaryDirectory(prefix="sparsetune-choices-") as folder:
         for company, count in ((0.0, quiet), (0.5, disturbed)):
@@ -122,7 +122,7 @@ def measured(name: str, seconds: float, trials: int, quiet: int, disturbed: int)
 
 
 def raced(name: str, problem: Problem, chosen: Chosen) -> list[Choice]:
-    """Run what was chosen in turn."""
+    """Run the chosen schedules in turn."""
     texts = dict.fromkeys(["", *(schedule for schedule, _ in chosen.values())])
     memory = OneMemory(problem)
     times = race({text: memory.bind(Schedule(text)) for text in texts}, _PACE)
@@ -137,7 +137,7 @@ def raced(name: str, problem: Problem, chosen: Chosen) -> list[Choice]:
 
 
 def raced_again(choices: Sequence[Choice]) -> list[Choice]:
-    """Return choices that were made before with their times of a race now."""
+    """Return choices that were made before, with the times of a new race."""
     found: list[Choice] = []
     for name in dict.fromkeys(choice.kernel for choice in choices):
         chosen = {(one.company, one.number): (one.schedule, one.campaign) for one in choices if one.kernel == name}
@@ -146,7 +146,7 @@ def raced_again(choices: Sequence[Choice]) -> list[Choice]:
 
 
 def agreeing(choices: Sequence[Choice]) -> tuple[int, int]:
-    """Return how many pairs of quiet choices differ by less than ``AGREE``, and of how many: one campaign of a case and the next."""
+    """Return how many pairs of quiet choices differ by less than ``AGREE``, and how many there are: one campaign of a case and the next."""
     pairs = [
         (one, other)
         for one, other in pairwise(choices)

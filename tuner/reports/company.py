@@ -1,7 +1,7 @@
 """``results/company.md``: kernels with two threads beside the same kernels with one, while something disturbs them.
 
-Each kernel runs in a process of its own, where calls with one thread and with two take turns in random order, so that both meet the
-same company.
+Each kernel runs in a process of its own, in which calls with one thread and with two take turns in random order, so that both are disturbed
+alike.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .publishing import publish, results_option
 
 THREADS = 2
 MEDIAN, LATE = 1.5, 3.0
-"""How many times as long calls with two threads may take as those with one: the median, and what 95 of 100 stay below."""
+"""The aim: times of calls with two threads over those with one are below these, at the median and at the 95th percentile."""
 
 SIZES = {"0.1 ms": 1e-4, "1 ms": 1e-3, "20 ms": 20e-3}
 DISTURBANCES: Mapping[str, Disturbance] = {
@@ -39,17 +39,17 @@ DISTURBANCES: Mapping[str, Disturbance] = {
     "stopped 50 of every 100 ms": stopped(50, 100),
 }
 _COMMAND = "python -m sparsetune.tuner.reports.company"
-_ROWS = 1000  # of the input from which sizes are estimated
+_ROWS = 1000  # rows of the input from which the right size is estimated
 _PARALLEL = "parallelize(i, cpu_thread, no_races, dynamic, 16)"
 
 
 @frozen
 class Times:
-    """Seconds that half of the calls, and 95 of 100, took at most.
+    """Medians and 95th percentiles of the times of calls, in seconds.
 
     Attributes:
-        one: with one thread; ``two`` with two.
-        at_most: ``one`` with two standard errors added: what it may really be, after so many calls.
+        one, two: with one thread, and with two.
+        at_most: ``one`` with two standard errors added, since it is known from so many calls only.
         calls: how many there were.
     """
 
@@ -60,13 +60,13 @@ class Times:
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """How many times as long two threads took, at both percentiles."""
+        """Times with two threads over those with one, at both percentiles."""
         return self.two[0] / self.one[0], self.two[1] / self.one[1]
 
     @property
     def suffers(self) -> bool:
-        """Whether two threads certainly took too long. The doubt counts, since calls either keep their core or wait for a long time:
-        chance alone moves the median of some hundred calls from the ones to the others."""
+        """Whether two threads certainly took too long. The uncertainty of the times counts: calls either keep their core or wait for a
+        long time, so chance alone may move the median of some hundred calls from one kind to the other."""
         return self.two[0] > MEDIAN * self.at_most[0] or self.two[1] > LATE * self.at_most[1]
 
 
@@ -128,14 +128,14 @@ def _calls(kernel: str, size: float, seconds: float) -> None:
     print(rows, flush=True)
     sys.stdin.read()
     time.sleep(0.2)
-    one, two = _bound(kernel, rows, 1), _bound(kernel, rows, THREADS)  # a quota is looked at here
+    one, two = _bound(kernel, rows, 1), _bound(kernel, rows, THREADS)  # binding looks at the quota
     times: dict[str, list[float]] = {"one": [], "two": []}
     for call in (one, two):
         call()
     end = time.monotonic() + seconds
     order = random.Random(0)
     while time.monotonic() < end or len(times["one"]) < 20:
-        # in another order each time: in a fixed one, turns of the system's scheduler would end in the same one of the two again and again
+        # in random order: in a fixed one, the turns of the system's scheduler might always end in the same call
         for name, call in order.sample((("one", one), ("two", two)), 2):
             times[name].append(_seconds(call))
     print(json.dumps({**_percentiles(times["one"], times["two"]), "calls": len(times["one"])}))

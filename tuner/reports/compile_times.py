@@ -1,4 +1,4 @@
-"""How long expressions take to compile: from text to C, and from C to a kernel that can be called, nothing of it cached."""
+"""How long expressions take to compile: from text to C, and from C to a kernel that can be called, with an empty cache."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIVE = {
     "contraction of sums": "A(i,j) = (B(i,k) + C(i,k)) * (D(k,j) + E(k,j)) + F(i,j)",
 }
 TYPICAL, MOST = 0.5, 3.0
-"""Seconds that a typical kernel, and any expression of up to five operands, may take."""
+"""The aim: a typical kernel, and any expression of up to five operands, take at most so many seconds."""
 
 
 @frozen
@@ -42,7 +42,7 @@ class Expression:
 
 @frozen
 class CompileTime:
-    """Seconds by the clock, least of some runs: ``lowering`` from text to C, ``compiling`` from C to a loaded kernel; lines of C."""
+    """Seconds of wall time, the least of some runs: ``lowering`` from text to C, ``compiling`` from C to a loaded kernel; lines of C."""
 
     name: str
     formats: str
@@ -83,7 +83,7 @@ def sums_of_high_order() -> Iterator[Expression]:
 
 
 def compile_time(expression: Expression, repeats: int = 2) -> CompileTime:
-    """Return how long an expression takes to compile; the first run of a process warms up what all share."""
+    """Return how long an expression takes to compile, the least of ``repeats`` runs."""
     found = [_compiled(expression) for _ in range(repeats)]
     return min(found, key=lambda one: one.seconds)
 

@@ -1,4 +1,4 @@
-"""Programs of one expression compiled and run in turn, for the figures on what the asymptotic frontier is worth."""
+"""Programs of one expression, compiled and run in turn, for the reports on the asymptotic frontier."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def explored(kernel: str, preset: str = "pigeon") -> Exploration:
 
 
 def alphabetical(found: Exploration) -> Schedule:
-    """Return the paper's default: loops in alphabetical order, no workspace but what gathers a result that is out of order.
+    """Return the paper's default: loops in alphabetical order, no workspace but the one that a result written out of order needs.
 
-    Operands in the order of the loops are read as they are stored, others are converted and stepped through.
+    Operands in the order of the loops are read as they are stored; others are converted and stepped through.
     """
     assignment, formats = found.assignment, found.formats
     loops = tuple(sorted({name for access in (assignment.target, *accesses(assignment.value)) for name in access.indices}))
@@ -68,12 +68,12 @@ def compiled(found: Exploration, schedules: Iterable[Schedule]) -> list[Kernel]:
 
 
 def different(kernels: Iterable[Kernel]) -> list[Kernel]:
-    """Return the kernels of different code."""
+    """Return the kernels without those whose code equals that of an earlier one."""
     return list({kernel.source: kernel for kernel in reversed(list(kernels))}.values())[::-1]
 
 
 def spread(items: Sequence[Item], most: int) -> list[Item]:
-    """Return at most so many different items, at equal distances in the given order."""
+    """Return at most ``most`` different items, at equal distances in the given order."""
     distinct = list(dict.fromkeys(items))
     if len(distinct) <= most:
         return distinct
@@ -85,8 +85,8 @@ def inputs(formats: Mapping[str, Format], result: str, dimension: int, pattern: 
 
     Args:
         formats: of all tensors; dense operands are random vectors.
-        result: the tensor that is left out.
-        dimension: every extent.
+        result: the tensor that needs no operand.
+        dimension: the value of every extent.
         pattern: kind and options of ``datasets.generate``, with ``{size}`` and ``{seed}``, such as
             "uniform:{size}:density=0.01:seed={seed}".
     """
@@ -107,11 +107,11 @@ def runs_of(programs: Sequence[Kernel], operands: Operands) -> list[BoundKernel]
 
 
 def work(run: BoundKernel, most: float = math.inf) -> int:
-    """Return what a run does: elements loaded and stored, passes through loops, keys that searches look at.
+    """Return the work of a run: elements loaded and stored, passes through loops, and keys compared in searches, added up.
 
     Args:
         run: a bound kernel; nothing is written to its arrays.
-        most: a run that does more is ended, and what it did until then returned.
+        most: a run that does more is stopped, and its work so far is returned.
     """
     arrays, sizes = run.arguments()
     function = run.kernel.spec.function
@@ -128,7 +128,7 @@ class _Enough(Exception):
 
 
 class _UpTo(Counts):
-    """Counts of a run, which end it at the next iteration once it has done more than ``most``."""
+    """Counts of a run, which stop it at the next iteration once it has done more than ``most``."""
 
     def __init__(self, most: float) -> None:
         self._most, self._iterations = most, 0

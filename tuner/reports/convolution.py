@@ -26,7 +26,7 @@ from .states import States
 COMMAND = "python -m sparsetune.tuner.reports.convolution"
 FILE = "convolutions.csv"
 AHEAD = (0.97, 0.99)
-"""The sparsities at which the page says how far ahead the sparse kernels are."""
+"""The sparsities for which the page gives speed-ups of the sparse kernels."""
 
 
 @frozen
@@ -34,10 +34,12 @@ class Point(Taken):
     """One contestant on one input.
 
     Attributes:
-        part, case, who: of ``PARTS``; the input and expression; the order of loops, or whoever else ran.
+        part: one of ``PARTS``.
+        case: the input and expression.
+        who: the order of loops, or the name of another contestant.
         sparsity: share of the positions that are not stored.
-        seconds: median a run; 0 where it was only counted.
-        visited: positions that loops visit; 0 where nobody counts.
+        seconds: median of a run; 0 where positions were only counted.
+        visited: positions that loops visit; 0 where they were not counted.
     """
 
     part: str = ""
@@ -49,7 +51,7 @@ class Point(Taken):
 
 
 def points(part: str, contest: Contest, pace: Pace) -> list[Point]:
-    """Time a contest, or count alone where the pace has no rounds."""
+    """Time a contest; only count positions where the pace has no rounds."""
     told = {"part": part, "case": contest.case, "sparsity": contest.sparsity}
     if not pace.most:
         return [Point(**told, who=who, visited=count) for who, count in contest.visited.items()]
@@ -66,7 +68,7 @@ def is_known(entry: Entry, found: Iterable[Point], timed: bool) -> bool:
 
 
 def page(found: Sequence[Point]) -> str:
-    """Return the page: what follows from the rows, then a table a case, a row a contestant, a column a sparsity."""
+    """Return the page: a summary, then a table for each case, with a row for each contestant and a column for each sparsity."""
     parts = [
         "# Sparse convolutions",
         f"`{COMMAND}` wrote this page, after Liu et al., \"Compiler support for sparse tensor convolutions\"; rows: `{FILE}`.",
@@ -99,7 +101,7 @@ def times(found: Iterable[Point], part: str, case: str) -> dict[str, dict[float,
 
 
 def crossing(ours: dict[float, float], other: dict[float, float]) -> str:
-    """Return from which measured sparsity on ours stay ahead."""
+    """Return the measured sparsity from which on ours are faster."""
     ahead = ""
     for share in sorted(ours.keys() & other.keys(), reverse=True):
         if ours[share] > other[share]:
@@ -135,7 +137,7 @@ RIVALS = {
     "rivals": ("Other libraries on dense data", "What is chosen where nothing was tuned."),
     "sparsifier": ("MLIR's sparsifier", "On the same sparse operands, one thread, where LLVM 17 or newer has its programs installed."),
 }
-"""Parts in which ours stand beside others: headings, and what is said of them."""
+"""Headings and introductions of the parts that compare ours with others."""
 
 
 def _rivals(found: Sequence[Point], part: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""The contests of the report on sparse convolutions: each on the same data, made as it is asked for.
+"""The contests of the report on sparse convolutions; the data of each are made when it runs, and are always the same.
 
-After Liu et al., "Compiler support for sparse tensor convolutions", Figures 15, 16, 17 and 20, and beside SciPy and torch.
+After Liu et al., "Compiler support for sparse tensor convolutions", Figures 15, 16, 17 and 20, with SciPy and torch as further contestants.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Layer:
 
 
 FIRST = (Layer(256, 64, 1, 64), Layer(256, 64, 3, 64))
-"""The first layer of a ResNet as in Figure 16, which does not say how wide its filters are."""
+"""The first layer of a ResNet as in Figure 16, which does not give the width of its filters."""
 
 RESNET50 = (
     Layer(230, 3, 7, 64, 2),
@@ -98,7 +98,7 @@ class Contest:
 
 @frozen
 class Entry:
-    """A contest that is made when it is asked for; ``made`` returns None where its data are missing."""
+    """A contest and the function that makes it; ``made`` returns None where its data are missing."""
 
     part: str
     case: str
@@ -107,13 +107,13 @@ class Entry:
 
 
 def sparse_array(shape: tuple[int, ...], sparsity: float, seed: int = 0) -> NDArray[np.float64]:
-    """Return random values in [0.5, 1.5) at random positions, 0 at a share of them."""
+    """Return an array that is 0 at a random share ``sparsity`` of its positions, with random values in [0.5, 1.5) elsewhere."""
     generator = np.random.default_rng(seed)
     return np.where(generator.random(shape) >= sparsity, generator.random(shape) + 0.5, 0.0)
 
 
 def orders_of(modes: int) -> tuple[str, ...]:
-    """Return the orders of loops of Figure 17: output loops, and those of the filter, among themselves as written."""
+    """Return the orders of loops of Figure 17: the loops of the output, and those of the filter, keep their order among themselves."""
     if modes == 3:
         return CUBES
     left, right = "ijk"[:modes], "pqr"[:modes]
@@ -122,7 +122,7 @@ def orders_of(modes: int) -> tuple[str, ...]:
 
 
 def entries(inputs: tuple[str, ...] = ()) -> Iterator[Entry]:
-    """Yield all contests; those on pictures and on patterned data take ``inputs``, where some are given, in place of the usual ones."""
+    """Yield all contests; ``inputs``, if any, replace the usual inputs of the contests on pictures and on patterned data."""
     for modes in SHAPES:
         for sparsity in SPARSITIES:
             yield Entry("orders", f"{modes}-D", sparsity, lambda budget, modes=modes, sparsity=sparsity: _orders(modes, sparsity))
@@ -163,7 +163,7 @@ def _filter(modes: int) -> NDArray[np.float64]:
 
 
 def _orders(modes: int, sparsity: float) -> Contest:
-    """Figure 17: every order of loops on compressed levels, and on a dense array, with and without vectors."""
+    """Return the contest of Figure 17: every order of loops on compressed levels, and on a dense array, with and without vectors."""
     data, weights = sparse_array(SHAPES[modes], sparsity), _filter(modes)
     stored = tensor(data, "s" * modes)
     runs, visited = dict[str, Callable[[], Any]](), dict[str, int]()
@@ -179,14 +179,14 @@ def _orders(modes: int, sparsity: float) -> Contest:
 
 
 def _rivals(modes: int, sparsity: float) -> Contest:
-    """The untuned choice beside SciPy and torch on dense data."""
+    """Return the contest of the untuned choice with SciPy and torch on dense data."""
     data, weights = sparse_array(SHAPES[modes], sparsity), _filter(modes)
     runs = {"ours": _untuned(NOTATION[modes], {"B": tensor(data, "s" * modes), "F": weights})}
     return Contest(f"{modes}-D", sparsity, {**runs, **_libraries(data, weights)}, {})
 
 
 def _pictures(name: str) -> Contest | None:
-    """The untuned choice on a matrix, or on images one behind the other, beside SciPy and torch on dense data."""
+    """Return the contest of the untuned choice on a matrix, or on a series of images, with SciPy and torch on dense data."""
     stored = load_input(name)
     if stored is None:
         return None
@@ -204,7 +204,7 @@ def _sparsity(stored: Tensor) -> float:
 
 
 def _libraries(data: NDArray[Any], weights: NDArray[Any]) -> dict[str, Callable[[], Any]]:
-    """Return correlations by other libraries, in which one more mode of the data counts images."""
+    """Return correlations by other libraries; a further mode of the data numbers images."""
     found: dict[str, Callable[[], Any]] = {}
     images = data.ndim > weights.ndim
     if find_spec("scipy"):
@@ -224,7 +224,7 @@ def _libraries(data: NDArray[Any], weights: NDArray[Any]) -> dict[str, Callable[
 
 
 def _untuned(expression: str, operands: Mapping[str, Any], threads: int = 1) -> Callable[[], Any]:
-    """Return what ``evaluate`` would run where nothing was tuned."""
+    """Return the kernel that ``evaluate`` would run if nothing was tuned."""
     problem = make_problem(expression, operands, threads=threads)
     with tempfile.TemporaryDirectory() as folder:
         match = lookup_in(str(Path(folder) / "empty.sqlite"), problem)
@@ -232,14 +232,14 @@ def _untuned(expression: str, operands: Mapping[str, Any], threads: int = 1) -> 
 
 
 def _bound(problem: Problem, schedule: Schedule) -> BoundKernel:
-    """Return a schedule's kernel for the operands of a problem, whose small extents it knows."""
+    """Return a schedule's kernel bound to the operands of a problem, with small extents as constants."""
     candidate = compile_problem(problem, schedule)
     candidate.load(120.0)
     return candidate.bind(problem.operands, problem.threads)
 
 
 def _layer(layer: Layer, sparsity: float, form: str, threads: int) -> Contest:
-    """Figures 15 and 16: a layer on sparse and on dense input, beside torch."""
+    """Return a contest of Figures 15 and 16: a layer on sparse and on dense input, with torch."""
     image, weights = _layer_data(layer, sparsity)
     runs = {
         "sparse input": _untuned(layer.notation, {"I": tensor(image, form), "F": weights}, threads),
@@ -257,7 +257,8 @@ def _layer_data(layer: Layer, sparsity: float) -> tuple[NDArray[np.float64], NDA
 
 
 def _sparsifier(what: Layer | int, sparsity: float) -> Contest | None:
-    """The untuned choice for a layer, or for so many modes, beside what MLIR's sparsifier makes of the same operands."""
+    """Return the contest of the untuned choice, for a layer or so many modes, with MLIR's sparsifier on the same operands; None where that
+    is not installed."""
     if programs() is None:
         return None
     if isinstance(what, Layer):
@@ -284,7 +285,8 @@ def _torch_layer(image: NDArray[Any], weights: NDArray[Any], stride: int, thread
 
 
 def _patterns(name: str, budget: float) -> Contest | None:
-    """Figure 20: every order of loops on patterned data, what is chosen where nothing was tuned, and what tuning finds in a time."""
+    """Return the contest of Figure 20: every order of loops on patterned data, the untuned choice, and what tuning finds in ``budget``
+    seconds; None where the data are missing."""
     stored = load_input(name)
     if stored is None:
         return None

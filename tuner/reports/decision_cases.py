@@ -1,4 +1,4 @@
-"""The items that decisions are published for, the most important first: kernel, input, type, threads. Any beginning samples the whole."""
+"""The items that decisions are published for (kernel, input, type, threads), in an order in which every beginning samples the whole."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .workloads import KERNELS, KernelCase, operands_of
 Thing = TypeVar("Thing")
 
 MOST_PRODUCTS = 3e7
-"""Products of a sparse by a sparse matrix; inputs with more are left out."""
+"""Most scalar products of a product of sparse matrices; inputs with more are left out."""
 
 MOST_ELEMENTS = 1e8
-"""Elements of a dense operand or result; inputs with larger ones are left out."""
+"""Most elements of a dense operand or result; inputs with larger ones are left out."""
 
 LEAST_BYTES = 20_000
-"""Size of a file, as it lies there, from which on it is an input: smaller ones measure what a call costs."""
+"""Least bytes of a file to be an input: with smaller ones the cost of a call would be measured."""
 
 GENERATED = {
     2: (
@@ -40,7 +40,7 @@ GENERATED = {
     3: ("random:uniform:1000x1000x1000:nnz=1e6", "random:zipf:6000x4500x14000:nnz=1.5e6", "random:uniform:300x200x20000:nnz=1e6"),
     4: ("random:uniform:183x24x1140x1717:nnz=1e6",),
 }  # fmt: skip
-"""Inputs that come with the package, by order."""
+"""Generated inputs, by order."""
 
 _SUM, _BY_TRANSPOSE, _SQUARE = "A+B", "SpGEMM A*A^T", ("SpGEMM A*A", "triangles")
 _SPMM, _SDDMM = "Y(i,k) = A(i,j) * X(j,k)", "S(i,j) = A(i,j) * U(i,k) * V(j,k)"
@@ -77,18 +77,18 @@ CASES: Mapping[str, KernelCase] = {
 FIRST = (
     "SpMV", "SpMM 7", "SpMM 32", "SpMM 128", "SDDMM 16", _SQUARE[0], "MTTKRP 32", "TTV", "TTMc 16x16",
 )  # fmt: skip
-"""Kernels that are measured before the others."""
+"""The kernels that are measured before the others."""
 
 FIRST_INPUTS = 48
-"""Inputs that each of them is measured on first; at least forty of these fit."""
+"""How many inputs each of them is measured on first; at least forty of these fit."""
 
 FIRST_BYTES = 2_500_000
-"""Size of a file up to which it is such an input: these have up to about a million entries, and many of them are measured in an hour."""
+"""Most bytes of such an input: these have up to about a million entries, so that many of them are measured in an hour."""
 
 DTYPES = ("float64", "float32")
 THREADS = (2, 1)
-_APART = 5  # inputs by which each kernel begins further on than the one before, so that a few rounds see most inputs
-_SELDOM = 3  # rounds of inputs in float64 for one in float32
+_APART = 5  # each kernel begins so many inputs after the one before, so that a few rounds see most inputs
+_SELDOM = 3  # rounds in float64 for each round in float32
 
 
 @frozen
@@ -108,7 +108,7 @@ class Item:
 def inputs() -> Mapping[str, Sequence[str]]:
     """Return the names of inputs by kind, "matrix" and "tensor": the files of the data folder and what comes with the package.
 
-    Any beginning of them has small and large ones.
+    Every beginning of them has small and large inputs.
     """
     files = {name: path for name, path in local_files().items() if "/" not in name and path.stat().st_size >= LEAST_BYTES}
     by_size = sorted(files, key=lambda name: (-files[name].stat().st_size, name))
@@ -134,7 +134,7 @@ def _kind(case: KernelCase) -> str:
 
 
 def stages(first: Mapping[str, Sequence[str]] | None = None) -> dict[Item, int]:
-    """Return the items that come before all others, in order, and their stage: in float64 0, in float32 1.
+    """Return the items that come before all others, in order, each with its stage: 0 in float64, 1 in float32.
 
     Args:
         first: names of inputs by kernel; None: ``first_inputs()``.
@@ -154,7 +154,8 @@ LAST_STAGE = len(DTYPES)
 
 
 def items(found: Mapping[str, Sequence[str]] | None = None, first: Mapping[str, Sequence[str]] | None = None) -> list[Item]:
-    """Return all items: those of ``stages``, then rounds over kernels and threads, each an input further, not every one in float32.
+    """Return all items: those of ``stages``, then rounds over kernels and threads, each with the next input of each kernel. After every
+    ``_SELDOM`` rounds in float64 comes one in float32.
 
     Args:
         found: names of inputs by kind; None: ``inputs()``.
@@ -175,7 +176,7 @@ def _in_rounds(found: Mapping[str, Sequence[str]]) -> list[Item]:
 
 
 def _begun_at(names: Sequence[Thing], place: int) -> Sequence[Thing]:
-    """Return a list begun at a place: kernels begin at different inputs."""
+    """Return a list rotated to begin at a place, since kernels begin at different inputs."""
     place %= max(1, len(names))
     return (*names[place:], *names[:place])
 
@@ -219,7 +220,7 @@ def problem_of(item: Item) -> Problem:
 
 
 def operands(case: KernelCase, source: Tensor) -> dict[str, Any]:
-    """Return the operands of a case: of a sum the transpose, or where that has another shape the columns reversed."""
+    """Return the operands of a case. The second operand of a sum is the transpose, or if that has another shape, the columns reversed."""
     if case.name != _SUM:
         return operands_of(case, source)
     matrix: Any = source.to_scipy()
@@ -251,7 +252,7 @@ def _check_fits(case: KernelCase, source: Tensor) -> None:
 
 
 def _products(case: KernelCase, source: Tensor) -> float:
-    """Return how many pairs of entries meet in a kernel of several sparse operands; 0 for others."""
+    """Return how many pairs of entries a kernel of several sparse operands multiplies; 0 for other kernels."""
     if case.name not in (*_SQUARE, _BY_TRANSPOSE):
         return 0.0
     matrix: Any = source.to_scipy()

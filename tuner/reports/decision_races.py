@@ -1,7 +1,7 @@
-"""Races of the schedules that four ways to decide give for a kernel on an input, beside the libraries that have the kernel.
+"""Races of four schedules for a kernel on an input, with the libraries that have the kernel.
 
-*default* is the schedule of the empty text, *static* what the model chooses where nothing was ever measured, *looked up* what lookup finds
-when all that was measured on this input is left out, *tuned* what a campaign on this input decided.
+*default* is the schedule of the empty text, *static* the model's choice without any measurement, *looked up* what lookup finds without the
+measurements on this input, *tuned* the decision of a campaign on this input.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from .records import Taken
 DEFAULT, STATIC, LOOKED_UP, TUNED = "default", "static", "looked up", "tuned"
 OURS = (DEFAULT, STATIC, LOOKED_UP, TUNED)
 LEFT_OUT, FAILED = "left out", "failed"
-"""Columns of items that have no figures: the input does not fit the kernel; something went wrong."""
+"""Columns of items without figures: the input does not fit the kernel; an error occurred."""
 
 SLOW = 10.0
-"""A library that takes so many times as long as the default is timed once, apart from the race."""
+"""A library that takes more than so many times as long as the default is timed once, and does not take part in the race."""
 
 _PACE = Pace(seconds=0.6, fewest=7, most=41)
-_MOST_COMPARED = 5e7  # elements of a result that is compared densely
+_MOST_COMPARED = 5e7  # most elements of a result that is compared as a dense array
 
 
 @frozen
@@ -53,19 +53,19 @@ class Figure(Taken):
 
     Attributes:
         kernel, input, dtype, threads: the item.
-        column: of ``OURS``, the name of a library, ``LEFT_OUT`` or ``FAILED``.
-        seconds: median.
+        column: one of ``OURS``, the name of a library, ``LEFT_OUT`` or ``FAILED``.
+        seconds: median of a run.
         speed, low, high: time of the default over that of this one, the median of paired rounds with its 95% interval.
-        kept, kept_low, kept_high: the same of the tuned schedule's time over that of this one.
-        schedule: of ours; empty: the default.
-        origin: of what was looked up.
-        known: other inputs that were tuned when it was looked up.
+        kept, kept_low, kept_high: the same for the tuned schedule's time over that of this one.
+        schedule: that of our columns; empty: the default.
+        origin: the origin of a looked-up schedule.
+        known: how many other inputs were tuned when it was looked up.
         load: load average when the race began.
         note: why there are no figures.
-        bytes: of the operands and the result, each once; 0 where it was not counted, as for what is not behind a library.
-        flops, loads, iterations: as ``BoundKernel.count`` says; 0 likewise.
-        largest_share: of the work of threads, over the mean, as ``parameters.largest_share`` says; 0 where nothing is known, and likewise.
-        trials, tuning: of the tuned one, trials and seconds that its campaign took; 0 where that was not written down.
+        bytes: of the operands and the result, each once; 0 where it was not counted. Only rows slower than a library have counts.
+        flops, loads, iterations: counts of ``BoundKernel.count``; 0 as for ``bytes``.
+        largest_share: work of the busiest thread over the mean (``parameters.largest_share``); 0 if not known, and as for ``bytes``.
+        trials, tuning: trials and seconds of the campaign of the tuned schedule; 0 where that was not recorded.
     """
 
     kernel: str
@@ -123,7 +123,7 @@ def _row(
 
 @frozen
 class Without:
-    """A database as if one input had never been there, whatever it was run with."""
+    """A database without all records of one input."""
 
     store: Database
     input: str
@@ -158,7 +158,7 @@ def known_beside(item: Item, tuned: Mapping[Item, Decision]) -> int:
 
 
 def raced(item: Item, problem: Problem, decision: Decision, store: Database, known: int, peers: Sequence[Peer]) -> list[Figure]:
-    """Race the four decisions of an item and the libraries that have its kernel.
+    """Race the four schedules of an item and the libraries that have its kernel.
 
     Raises:
         TuningError: two of the schedules disagree about the result, or the default takes too long to be compared with.
@@ -177,7 +177,7 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
     bound = {schedule: memory.bind(schedule) for schedule in dict.fromkeys(chosen.values())}
     runs: dict[str, Callable[[], Any]] = {column: bound[schedule] for column, schedule in chosen.items()}
     first = runs[DEFAULT]()
-    expected = first.copy() if isinstance(first, np.ndarray) else first  # the others write where it lies
+    expected = first.copy() if isinstance(first, np.ndarray) else first  # the others overwrite its memory
     for column in OURS[1:]:
         if not _equal(runs[column](), expected):
             raise TuningError(f"the {column} schedule '{chosen[column]}' gives another result than the default")
@@ -222,7 +222,7 @@ def _libraries(problem: Problem, peers: Sequence[Peer], expected: Any) -> dict[s
 
 
 def _equal(found: Any, expected: Any) -> bool:
-    """Return whether two results of ours are equal but for rounding."""
+    """Return whether two results of our kernels are equal up to rounding."""
     if isinstance(found, Tensor) and isinstance(expected, Tensor) and found.format == expected.format:
         return found.shape == expected.shape and agree(found.values, expected.values)
     return agree(comparable(found), comparable(expected))

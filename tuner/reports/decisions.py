@@ -1,11 +1,12 @@
-"""``results/decisions.md`` and ``results/kernels.md``: what the choice of a schedule is worth, on real inputs, in four ways to choose.
+"""``results/decisions.md`` and ``results/kernels.md``: the speed of schedules chosen in four ways, on real inputs.
 
     python -m sparsetune.tuner.reports.decisions --minutes 60
 
-Some items are tuned (``decision_cases.items`` gives their order), then the default schedule, the static choice, what lookup finds without
-this input, the tuned schedule and the libraries that are installed run in turn; then the next ones. What was measured is kept at once, in
-``decisions.csv`` and in a database of schedules: whatever ends a run, the next one goes on with what is missing, then with what more is
-known of by now, then with what was raced by earlier versions, the oldest first; rows of these stay, marked, until then.
+Some items are tuned (``decision_cases.items`` gives their order). Then the default schedule, the static choice, what lookup finds without
+this input, the tuned schedule and the installed libraries run in turn; then come the next items. Every measurement is saved at once, in
+``decisions.csv`` and in a database of schedules. After an interruption the next run goes on: first with items that are missing, then with
+those for which lookup knows more inputs by now, then with those raced by earlier versions, the oldest first (their rows stay, marked, until
+then).
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ from .publishing import publish, results_option
 COMMAND = "python -m sparsetune.tuner.reports.decisions"
 
 MORE_EVIDENCE = 2
-"""A race is run again, once nothing else is left, when lookup knows so many times as many other inputs as it did then."""
+"""A race is repeated, once nothing else is left, if lookup knows at least so many times as many other inputs as then."""
 
 _SLICE = 600.0
-"""Seconds of a turn, in which items are tuned first and then raced."""
+"""Seconds of a turn: items are tuned first and then raced."""
 
 _MOST_POINTS = 1e6
 
@@ -56,12 +57,12 @@ class Run:
 
     Attributes:
         store: the database that tuning writes and lookup reads.
-        kept: rows of ``decisions.csv``.
-        budget: of one tuning.
+        kept: the rows of ``decisions.csv``.
+        budget: that of one campaign.
         peers: the libraries.
         wanted: the items, in order.
-        tuned: what was decided, by item.
-        spent: trials and seconds of what this run has tuned.
+        tuned: the decisions, by item.
+        spent: trials and seconds of the campaigns of this run.
     """
 
     store: Database
@@ -76,7 +77,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.tuned = decisions_of(self.store)
-        self.kept.rows = [row for row in self.kept.rows if row.column != FAILED]  # failed items are tried again, once in a run
+        self.kept.rows = [row for row in self.kept.rows if row.column != FAILED]  # failed items are tried once more in each run
 
     @property
     def without(self) -> set[Item]:
@@ -84,11 +85,11 @@ class Run:
         return {row.item for row in self.kept.rows if row.column in (LEFT_OUT, FAILED)}
 
     def tune_and_race(self, until: float, share: float) -> None:
-        """Tune and race by turns, so that what is tuned has rows whenever a run ends.
+        """Tune and race by turns, so that tuned items have rows whenever a run ends.
 
         Args:
-            until: by ``time.monotonic``; when all is tuned what is left of it is for races.
-            share: of the time, for tuning.
+            until: when to end, by ``time.monotonic``; when all items are tuned, the rest of the time is for races.
+            share: share of the time that is for tuning.
         """
         while share > 0 and self._untuned() and (begin := time.monotonic()) < until:
             slice_end = min(until, begin + _SLICE)
@@ -97,7 +98,7 @@ class Run:
         self.race(until, self._to_race())
 
     def tune(self, until: float) -> None:
-        """Tune what is not tuned yet, as long as there is time."""
+        """Tune items that are not tuned yet, as long as there is time."""
         for item in self._untuned():
             if time.monotonic() >= until:
                 return
@@ -111,7 +112,8 @@ class Run:
             self._attempt(item, self._race)
 
     def _untuned(self) -> list[Item]:
-        """Return what is not tuned yet by stages, in each what has no rows first, then what has the oldest, kept with another database."""
+        """Return the items that are not tuned yet, by stages; in each stage those without rows first, then those with the oldest rows (from
+        runs with another database)."""
         without, dates = self.without, {row.item: row.date for row in self.kept.rows}
         left = [item for item in self.wanted if item not in self.tuned and item not in without]
         return sorted(left, key=lambda item: (self._stage(item), dates.get(item, "")))
@@ -120,18 +122,18 @@ class Run:
         return self._stages.get(item, LAST_STAGE)
 
     def _raced(self) -> dict[Item, Figure]:
-        """Return the rows of the tuned schedules of what has raced on this machine."""
+        """Return the rows of the tuned schedules that have raced on this machine, by item."""
         here = this_machine().model
         return {row.item: row for row in self.kept.rows if row.column == TUNED and row.machine == here}
 
     def _missing(self) -> list[Item]:
-        """Return what is tuned and has not raced on this machine since."""
+        """Return the items that are tuned and have not raced on this machine since."""
         raced, without = self._raced(), self.without
         ready = [item for item in self.wanted if item in self.tuned and item not in without]
         return [item for item in ready if item not in raced or raced[item].date < self.tuned[item].created[:10]]
 
     def _with_new_evidence(self) -> Iterator[Item]:
-        """Yield what is missing, then what more is known about by now."""
+        """Yield the items that are missing, then those for which lookup knows more inputs by now."""
         missing = self._missing()
         yield from missing
         raced = self._raced()
@@ -140,7 +142,7 @@ class Run:
                 yield item
 
     def _to_race(self) -> Iterator[Item]:
-        """Yield what has new evidence, then what earlier versions have raced, the oldest first."""
+        """Yield the items with new evidence, then those that earlier versions have raced, the oldest first."""
         done = set[Item]()
         for item in self._with_new_evidence():
             done.add(item)
@@ -175,7 +177,7 @@ class Run:
             step(item)
         except (DataError, FormatError, ShapeError) as error:
             self._note(item, LEFT_OUT, error)
-        except Exception as error:  # whatever goes wrong with one item is told on the page, and the others are measured
+        except Exception as error:  # the page shows the error, and the other items are measured
             self._note(item, FAILED, error)
 
     def _note(self, item: Item, column: str, error: Exception) -> None:
@@ -239,7 +241,7 @@ def main(
 
 
 def _ship(store: Database, file: Path) -> None:
-    """Write the schedules that ship: what this machine knows, and what others had found."""
+    """Write the schedules that ship: those of this machine, and those that the file has of others."""
     here = this_machine().fingerprint
     others = [one for one in read_json_lines(file) if isinstance(one, Decision) and one.workload.machine != here] if file.exists() else []
     lines = io.StringIO()
@@ -257,7 +259,7 @@ def write_pages(rows: Sequence[Figure], results: Path) -> None:
 
 
 def _libraries() -> list[Peer]:
-    """Return the libraries that are installed, PyData's for small items alone, since it is slow; MKL also without sorting its results."""
+    """Return the installed libraries: PyData's for small items only, since it is slow; MKL also without sorting its results."""
     found: list[Peer] = [PydataPeer(_MOST_POINTS) if peer.name == PydataPeer.name else peer for peer in choose_peers(())]
     unsorted = MklPeer(unsorted=True)
     return [*found, unsorted] if unsorted.version() is not None else found

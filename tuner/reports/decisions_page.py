@@ -1,4 +1,4 @@
-"""``results/decisions.md``: what each way to decide is worth, by kernel, type and threads."""
+"""``results/decisions.md``: the speed that each way to choose a schedule reaches, by kernel, type and threads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .markdown import geometric_mean, table
 from .states import States
 
 LEAST_SPEED = 0.95
-"""The share of the default's speed below which no static choice and no lookup may fall."""
+"""The aim: no static choice and no lookup is slower than this share of the default's speed."""
 
 LEAST_STATIC, LEAST_LOOKED_UP = 1 / 1.10, 0.90
-"""Wanted: the shares of the tuned speed that the static choice and lookup reach on inputs that were never tuned, by geometric mean."""
+"""The aim: the shares of the tuned speed that the static choice and lookup reach, by geometric mean, on inputs that were never tuned."""
 
 _DECIDED = (STATIC, LOOKED_UP, TUNED)
 
@@ -26,7 +26,7 @@ def decisions_page(rows: Sequence[Figure], wanted: Sequence[Item], command: str)
     Args:
         rows: what was measured.
         wanted: all items.
-        command: makes it.
+        command: the command that makes the page.
     """
     figures = [row for row in rows if row.column in OURS]
     states = States(figures)

@@ -1,4 +1,4 @@
-"""The races of default schedules: operations that SciPy and PyData/sparse have too, prepared on one matrix."""
+"""The races of default schedules: operations that SciPy and PyData/sparse have too, on one matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Runs = dict[tuple[str, int], Run]
 """Functions by variant and threads."""
 
 OURS, SCIPY, SORTED, PYDATA = "sparsetune", "scipy", "scipy, sorted", "sparse"
-COLUMNS = 32  # of the dense factor of SpMM
+COLUMNS = 32  # columns of the dense factor of SpMM
 BLOCK = (4, 4)
 
 
@@ -36,7 +36,7 @@ class Case:
 
 
 def kernels(matrix: Tensor) -> Iterator[Case]:
-    """Yield the kernels with a CSR matrix as an operand, and its own transpose as the other where there is one."""
+    """Yield the kernels that read a CSR matrix, and its transpose where there is a second sparse operand."""
     theirs = _scipy(matrix)
     other, pydata = theirs.T.tocsr(), _pydata(matrix)
     vector, dense = random_dense("x", (matrix.shape[1],)), random_dense("X", (matrix.shape[1], COLUMNS))
@@ -82,7 +82,7 @@ def products(matrix: Tensor) -> Iterator[Case]:
 
 
 def conversions(matrix: Tensor) -> Iterator[Case]:
-    """Yield conversions between formats that SciPy has too, ours also with all cores; results come sorted where ours do."""
+    """Yield conversions between formats that SciPy has too, ours also on all cores. Where our result is sorted, SciPy's is made sorted."""
     rows = _scipy(matrix)
     columns, entries, blocks = rows.tocsc(), rows.tocoo(), rows.tobsr(blocksize=BLOCK) if _divides(matrix) else None
     as_columns, as_entries = matrix.convert("csc"), matrix.convert("coo")
@@ -117,7 +117,7 @@ def _ours(expression: str, operands: Mapping[str, Any], sparse: bool = False) ->
     result = expression.partition("(")[0]
     formats = {name: operand.format for name, operand in operands.items() if isinstance(operand, Tensor)}
     compiled = compile_kernel(expression, {**formats, result: "csr"} if sparse else formats)
-    return {(OURS, 1): _on(1, compiled.bind_operands(operands, 1))}  # results may be converted by helpers with threads of their own
+    return {(OURS, 1): _on(1, compiled.bind_operands(operands, 1))}  # native helpers, which may convert it, have their own threads
 
 
 def _on(threads: int, run: Run) -> Run:

@@ -32,10 +32,10 @@ INPUTS = {
     ),
     "conversions": ("random:uniform:500000x500000:nnz=5e6", "random:rmat:scale=18:nnz=5e6", "random:banded:300000:bandwidth=8", "cnr-2000"),
 }  # fmt: skip
-"""Generated inputs of 1 to 6 million nonzeros (fewer where the square of the matrix has that many), and real ones where they are."""
+"""Generated inputs of 1 to 6 million nonzeros (fewer if the square of the matrix has that many), and real ones, if present."""
 
 _SMALL = "random:uniform:24x24:nnz=90"
-_PATIENCE, _MOST_RUNS = 1.0, 5  # seconds after which a slow library is not run again; runs
+_PATIENCE, _MOST_RUNS = 1.0, 5  # seconds after which a slow library is not run again; most runs
 
 _CASES: dict[str, Callable[[Tensor], Iterator[Case]]] = {"kernels": kernels, "products": products, "conversions": conversions}
 
@@ -88,7 +88,7 @@ def _raced(figure: str, names: Iterable[str], pace: Pace) -> Iterator[list[Row]]
 
 
 def _patiently(run: Run) -> Series:
-    """Time what may take a hundred times as long as the others, after their race and seldom."""
+    """Time a function that may take a hundred times as long as the others: after their race, and only a few times."""
     times = [least_of(run, 1, 1)]
     while sum(times) < _PATIENCE and len(times) < _MOST_RUNS:
         times.append(least_of(run, 1, 1))

@@ -1,6 +1,7 @@
 """Volumes, memory and imbalance of cyclic distributions over up to thousands of ranks: ``python -m sparsetune.tuner.reports.distributed``.
 
-Writes results/distributed.md: computed for every number of ranks, and counted in runs of as many ranks as ``--runs`` names.
+Writes results/distributed.md: figures computed for each number of ranks of ``--ranks``, and counted in runs on as many ranks as ``--runs``
+says.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def tttp(tensor: Tensor | DrawnPattern, rank: int) -> Case:
 
 
 def tttc(tensor: Tensor | DrawnPattern, rank: int) -> Case:
-    """All cores of a tensor train but the last: equation 4, for any order."""
+    """Return the contraction of a tensor with all cores of a tensor train but the last: equation 4, for any order."""
     rng, last = np.random.default_rng(tensor.order), tensor.order - 1
     product, factors = " * F0(i,a)", {"F0": _factor(tensor.shape[0], rank)}
     for mode in range(1, last):

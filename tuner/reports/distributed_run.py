@@ -1,4 +1,5 @@
-"""One kernel on the ranks that mpiexec started, as JSON: ``mpiexec -n 4 python -m ....reports.distributed_run TTMc FILE 16``."""
+"""Runs one kernel on the ranks that mpiexec started, and prints JSON:
+``mpiexec -n 4 python -m sparsetune.tuner.reports.distributed_run TTMc FILE 16``."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def measured(kernel: str, path: str, rank: int) -> dict[str, Any]:
     given: dict[str, Any] = {**case.operands, "T": spread}
     seconds, sent = [], 0
     for _ in range(_RUNS + 1):
-        before = traffic()  # all ranks meet
+        before = traffic()  # waits for all ranks
         start = time.perf_counter()
         evaluate(case.expression, given, gather=False, output_format="csf" if case.sparse else None, threads=1)
         here.sum(0)

@@ -1,4 +1,4 @@
-"""Disturbances of a process, made on purpose: other processes on its cores, a quota of a control group, being stopped."""
+"""Disturbing a process on purpose: other processes on its cores, a quota of a control group, stopping it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pathlib import Path
 from ...compiler.native.machine import allowed_cores
 
 Disturbance = Callable[[int], AbstractContextManager[None]]
-"""Takes the id of a process, and disturbs that as long as the context is open."""
+"""A function that takes the id of a process and returns a context; the process is disturbed as long as that is open."""
 
 _BUSY = """
 import os, sys
 while os.getppid() == int(sys.argv[1]):  # and no longer: who disturbs may be killed
     for _ in range(10**6): pass
 """
-_PERIOD = 100_000  # microseconds, of a quota
+_PERIOD = 100_000  # microseconds: the period of a quota
 _V1, _V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
 
 
@@ -36,7 +36,7 @@ def nothing(_process: int) -> Iterator[None]:
 
 
 def busy(a_core: int) -> Disturbance:
-    """Return the disturbance by so many busy processes for each core that this process may use."""
+    """Return the disturbance by ``a_core`` busy processes for each core that this process may use."""
 
     @contextlib.contextmanager
     def disturb(_process: int) -> Iterator[None]:
@@ -53,7 +53,7 @@ def busy(a_core: int) -> Disturbance:
 
 
 def quota_works() -> bool:
-    """Return whether control groups with quotas can be made here: by root, and where the controller is to be had."""
+    """Return whether control groups with quotas can be made here, for which root and the cpu controller are needed."""
     try:
         with _group(1.0):
             return True
@@ -78,7 +78,7 @@ def quota(cores: float) -> Disturbance:
 
 
 def stopped(milliseconds: int, of: int) -> Disturbance:
-    """Return the disturbance by stopping the whole process for so many milliseconds of every ``of``."""
+    """Return the disturbance by stopping the whole process for ``milliseconds`` of every ``of`` milliseconds."""
 
     def disturb(process: int) -> AbstractContextManager[None]:
         def run(over: threading.Event) -> None:
@@ -106,7 +106,7 @@ def coming_and_going(share: float, seed: int) -> AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _meanwhile(run: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Call a function in a thread, and set the event that it is given when it is to end."""
+    """Run a function in a thread as long as the context is open; the event that it gets is set when it has to end."""
     over = threading.Event()
     thread = threading.Thread(target=run, args=(over,))
     thread.start()
@@ -119,7 +119,7 @@ def _meanwhile(run: Callable[[threading.Event], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _group(cores: float) -> Iterator[Path]:
-    """Make a control group with a quota, and remove it; processes that are in it by then go one up."""
+    """Make a control group with a quota, and remove it at the end; processes that are still in it move to its parent."""
     root = _V1 if (_V1 / "cpu.cfs_quota_us").exists() else _V2
     folder = Path(tempfile.mkdtemp(prefix="sparsetune-", dir=root))
     try:
@@ -132,7 +132,7 @@ def _group(cores: float) -> Iterator[Path]:
         yield folder
     finally:
         for process in (folder / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):  # it may have ended
+            with contextlib.suppress(OSError):  # the process may have ended
                 (root / "cgroup.procs").write_text(process)
         _remove(folder)
 

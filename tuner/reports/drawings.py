@@ -23,7 +23,7 @@ class Bar:
 
 @frozen
 class Dots:
-    """Values of one series by the name of a group, and how they are drawn."""
+    """The values of one series by group, and how they are drawn."""
 
     label: str
     color: str
@@ -32,7 +32,8 @@ class Dots:
 
 
 def dot_chart(groups: Sequence[str], series: Sequence[Dots], x: str, title: str) -> str:
-    """Return a row a group and in it a line a series: its values as dots, their geometric mean as a bar; a logarithmic axis, a line at 1.
+    """Return a chart with a row for each group and in it a line for each series: values as dots, their geometric mean as a bar. The axis is
+    logarithmic, with a line at 1.
 
     Raises:
         DataError: matplotlib is not installed.
@@ -67,7 +68,7 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
 
 
 def bar_chart(bars: Sequence[Bar], title: str) -> str:
-    """Return horizontal bars with their values and intervals, and a line across at 1.
+    """Return a chart of horizontal bars with their values and intervals, and a line at 1.
 
     Raises:
         DataError: matplotlib is not installed.
@@ -84,7 +85,7 @@ def bar_chart(bars: Sequence[Bar], title: str) -> str:
 
 
 def line_chart(lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> str:
-    """Return lines of points by name, both axes logarithmic.
+    """Return a chart of one line for each name, with logarithmic axes.
 
     Raises:
         DataError: matplotlib is not installed.
@@ -100,7 +101,7 @@ def line_chart(lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: st
 
 
 def sorted_chart(lines: Mapping[str, Sequence[float]], x: str, y: str) -> str:
-    """Return the ratios of each line in rising order over the share of them that lie below, a logarithmic axis, and a line at 1.
+    """Return a chart of the ratios of each line in rising order, over the share of ratios below each; logarithmic, with a line at 1.
 
     Raises:
         DataError: matplotlib is not installed.

@@ -1,8 +1,8 @@
 """How many entries and fibres each rank has of a random tensor that is too large to be stored.
 
-Cells are stored independently of one another, each with the same probability. So the children of a fibre that have entries are a binomial
-number, and those of a fibre that has entries itself one that is not 0: numbers of fibres are drawn level by level, from the root on, as if
-the tensor had been drawn cell by cell and counted. The one approximation: each grid draws a pattern of its own.
+Cells are stored independently of one another, each with the same probability. So the number of a fibre's children that have entries is
+binomial, and for a fibre that has entries it is binomial given that it is not 0. Numbers of fibres are drawn level by level, from the root
+on, with the same distribution as if the tensor were drawn cell by cell. The only approximation is that each grid draws a new pattern.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from scipy import stats
 from ...compiler.format import parse_format
 from ..distributed.pattern import Pattern, index_sizes, local_shapes
 
-_DEVIATIONS = 12  # a binomial number is further from its mean in none of 10^30 draws
+_DEVIATIONS = 12  # standard deviations beyond which a binomial number lies in less than one of 10^30 draws
 
 
 class DrawnPattern(Pattern):
-    """The pattern of a tensor in CSF whose cells are stored with a probability; it stands for that tensor where only sizes are asked for.
+    """The pattern of a tensor in CSF whose cells are stored with a probability; it replaces the tensor where only sizes are needed.
 
     Args:
         shape: extents by mode.
@@ -65,7 +65,7 @@ class DrawnPattern(Pattern):
 
     @lru_cache(8)  # noqa: B019  patterns live as long as a page is made
     def stored(self, grid: tuple[int, ...]) -> tuple[NDArray[np.int64], ...]:
-        """Return how many fibres with entries each rank has, level by level; on the last level these are its entries."""
+        """Return how many fibres with entries each rank has, level by level; those of the last level are its entries."""
         rng = np.random.default_rng([self.seed, *self.shape, *grid])
         ranks = [drawn_levels(tuple(map(int, shape)), self.density, rng) for shape in local_shapes(self.shape, grid)]
         return tuple(np.array(level, np.int64) for level in zip(*ranks, strict=True))
@@ -81,7 +81,7 @@ def drawn_levels(shape: Sequence[int], density: float, rng: np.random.Generator)
 
 
 def _children(parents: int, extent: int, likely: float, rng: np.random.Generator) -> int:
-    """Return the sum of so many binomial numbers that are not 0."""
+    """Return the sum of ``parents`` binomial numbers, each drawn until it is not 0."""
     if parents == 0 or extent == 0:
         return 0
     values, chances = _chances(extent, likely)

@@ -1,10 +1,10 @@
-"""``results/evidence.md``: how far gains on one input tell those on another, and what that makes of the distance and doubt of lookup.
+"""``results/evidence.md``: how well gains on one input predict those on another, and the distance and doubt of lookup fitted to that.
 
     python -m sparsetune.tuner.reports.evidence
 
-Where one schedule ran on two inputs of a kernel, the logarithms of its gains over the default differ by some error. Its square is taken
-to be that of the measurement plus a part for each kind of feature, proportional to the square by which the inputs differ in it
-(``features.differences``): least squares with parts that are not negative give the weights. Each input's errors are then foretold by
+Where one schedule ran on two inputs of a kernel, the logarithms of its gains over the default differ by some error. Its square is modelled
+as that of the measurement plus a part for each kind of feature, proportional to the squared difference of the inputs
+(``features.differences``). Least squares with parts that are not negative give the weights. The errors of each input are then predicted by
 weights that were fitted without it.
 """
 
@@ -32,9 +32,9 @@ from .publishing import publish, results_option
 COMMAND = "python -m sparsetune.tuner.reports.evidence"
 
 FEWEST = 20
-"""Pairs of inputs that a fit needs."""
+"""Least pairs of inputs for a fit."""
 
-_MOST = 1.0  # of the log of a gain that an error counts as: a factor beyond which it is no matter how wrong a guess is
+_MOST = 1.0  # larger errors of the logarithm of a gain count as this: beyond it no guess is useful
 
 
 @frozen
@@ -43,8 +43,8 @@ class Pair:
 
     Attributes:
         inputs: their names.
-        squares: by which they differ, by kind of feature.
-        errors: by how much the logs of gains differ, one a schedule.
+        squares: squared differences, by kind of feature.
+        errors: difference of the logarithms of gains, one for each schedule.
     """
 
     inputs: tuple[str, str]
@@ -54,13 +54,13 @@ class Pair:
 
 @frozen
 class Doubt:
-    """The square of the error that is to be expected: of the measurement, and for each kind of feature the part of a factor of two."""
+    """The expected square of the error: that of the measurement, and for each kind of feature the part for a factor of two."""
 
     measured: float
     parts: Mapping[str, float]
 
     def of(self, pair: Pair) -> float:
-        """Return by how much the log of a gain may be off."""
+        """Return the expected error of the logarithm of a gain."""
         return math.sqrt(self.measured + sum(self.parts.get(kind, 0.0) * square for kind, square in pair.squares.items()))
 
 
@@ -68,7 +68,7 @@ IN_USE = Doubt(0.0, {kind: DOUBT**2 * weight for kind, weight in WEIGHTS.items()
 
 
 def gathered(store: Evidence) -> list[Pair]:
-    """Return the pairs of inputs that a database knows common schedules of."""
+    """Return the pairs of inputs on which a database knows the same schedules."""
     times: dict[str, dict[Input, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for one in store.measurements(status=Status.OK.value):
         if one.seconds and one.role != "night":
@@ -87,7 +87,7 @@ def gathered(store: Evidence) -> list[Pair]:
 
 
 def fitted(pairs: Sequence[Pair]) -> Doubt:
-    """Return the doubt whose squares come closest to those of the errors."""
+    """Return the doubt whose squares fit those of the errors best."""
     from scipy.optimize import nnls
 
     kinds = list(WEIGHTS)
@@ -99,13 +99,13 @@ def fitted(pairs: Sequence[Pair]) -> Doubt:
 
 
 def left_out(pairs: Sequence[Pair]) -> dict[str, Doubt]:
-    """Return what is fitted without the pairs of each input, by its name."""
+    """Return, by the name of each input, the doubt that is fitted without its pairs."""
     names = sorted({name for pair in pairs for name in pair.inputs})
     return {name: fitted([pair for pair in pairs if name not in pair.inputs]) for name in names}
 
 
 def page(pairs: Sequence[Pair], where: Sequence[str]) -> str:
-    """Return the page of the pairs that were measured somewhere."""
+    """Return the page of some pairs; ``where`` names the machines."""
     whole, without = fitted(pairs), left_out(pairs)
     count = sum(len(pair.errors) for pair in pairs)
     foretold = [(max(without[name].of(pair) for name in pair.inputs), pair) for pair in pairs]
@@ -147,7 +147,7 @@ def _weights(kind: str, whole: Doubt, others: Iterable[Doubt]) -> tuple[str, str
 
 
 def _held(name: str, doubts: Sequence[tuple[float, Pair]]) -> tuple[str, ...]:
-    """Return how often the errors of pairs were within doubts."""
+    """Return a line of the table: how often the errors of pairs were within the doubts."""
     each = np.array([(doubt, abs(error)) for doubt, pair in doubts for error in pair.errors])
     expected, errors = each[:, 0], each[:, 1]
     once, twice = (f"{np.mean(errors <= times * expected):.0%}" for times in (1, 2))

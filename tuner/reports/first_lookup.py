@@ -1,7 +1,7 @@
 """The time of the first lookup of a process: ``python -m sparsetune.tuner.reports.first_lookup`` writes ``first_lookup.md``.
 
-Each lookup runs in a process of its own that has imported NumPy, SciPy and the package, and made its operands. Processor time counts, the
-least of all rounds; beside it the modules that are imported and the functions that are called, which are the same in every run.
+Each lookup runs in a process of its own that has imported NumPy, SciPy and the package, and made its operands. The page shows the least
+processor time of all rounds, and the numbers of imported modules and called functions, which are the same in every run.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def measured(kernel: str, answers: str, database: str, rounds: int) -> First:
     """Return what a first lookup takes in fresh processes, the least of some rounds.
 
     Args:
-        kernel: of ``EXPRESSIONS``.
-        answers: folder of what earlier processes found; empty: none keeps anything.
-        database: of schedules.
-        rounds: processes that are timed, beside one that counts and one that leaves an answer.
+        kernel: one of ``EXPRESSIONS``.
+        answers: folder of the answers that earlier processes found; empty: no answer is kept.
+        database: path of the schedule database.
+        rounds: how many processes are timed; one more counts calls, and one leaves an answer.
     """
     expression, operands, form = EXPRESSIONS[kernel]
 
@@ -93,7 +93,7 @@ def measured(kernel: str, answers: str, database: str, rounds: int) -> First:
 
 
 def page(found: Mapping[str, tuple[First, First]], rounds: int) -> str:
-    """Return the page: lookups that another process has made before, and lookups that none has made."""
+    """Return the page; of each kernel a lookup that another process made before, and one that is new."""
     rows = [
         [kernel, known.origin,
          *(text for one in (known, new) for text in (f"{1e3 * one.seconds:.1f}", str(one.modules), str(one.calls))),

@@ -1,4 +1,4 @@
-"""The cases of the report on loop nest forests: kernels of the papers, their inputs, nests by hand, and NumPy with SciPy beside them."""
+"""The cases of the report on loop nest forests: kernels of the papers, their inputs, nests by hand, and the kernels by NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Case:
     """A kernel on one input: T is sparse, S has its pattern, the rest is dense.
 
     Attributes:
-        name: of kernel and input.
+        name: that of kernel and input.
         expression: index notation.
-        source: a generator's text.
+        source: name of the synthetic input (``random:...``).
         dims: extents that T does not give.
         hand: schedules written by hand.
     """
@@ -93,11 +93,11 @@ NESTS = {
     "d": "reorder(l,i,j,k,m,n); loopfuse(2,true,[]); reorder([1],m,k,j,n); loopfuse(2,true,[1])",
     "e": "reorder(l,i,j,k,m,n); loopfuse(2,true,[]); reorder([1],m,j,k,n); loopfuse(2,true,[1])",
 }
-"""The nests of SparseAuto's Figure 2, of loop depth and memory depth 6/0, 5/1, 5/2, 4/2, 4/2."""
+"""The nests of SparseAuto's Figure 2, with loop depth and memory depth 6/0, 5/1, 5/2, 4/2, 4/2."""
 
 
 def four_cases() -> Iterator[Case]:
-    """Yield the cases of SparseAuto's section 3.1, sized for this machine; the second as a sweep, for caches larger than these."""
+    """Yield the cases of SparseAuto's section 3.1, sized for this machine; the second as a sweep over buffer sizes."""
     nests, few, more = tuple(NESTS.values()), dict.fromkeys("lmn", 4), dict.fromkeys("lmn", 8)
     yield Case("1: the shallowest is best", FIGURE_2, "random:uniform:2000x150x150:nnz=5e5", more, nests)
     most = min(isqrt(int(1.5 * this_machine().last_level_cache / 8)), 3500)  # a larger tensor takes minutes to make
@@ -110,9 +110,12 @@ def four_cases() -> Iterator[Case]:
 
 
 def composed(problem: Problem) -> Callable[[], Any]:
-    """Return the kernel by NumPy and SciPy: factors are gathered for every stored entry, multiplied by ``einsum``, and summed by a product
-    with a sparse matrix; what has no index of the sparse tensor is multiplied afterwards. One with another right-hand side than a product
-    subtracts its product from the stored values, as a residual does."""
+    """Return the kernel by NumPy and SciPy.
+
+    Factors are gathered for every stored entry, multiplied by ``einsum``, and summed by a product with a sparse matrix; factors without an
+    index of the sparse tensor are multiplied afterwards. If the right side is no product it is a residual: the product is subtracted from
+    the stored values.
+    """
     assignment, stored = problem.assignment, problem.operands["T"]
     factors = list(dict.fromkeys(access for access in accesses(assignment.value) if access.tensor != "T"))
     sparse = next(access for access in accesses(assignment.value) if access.tensor == "T")
@@ -149,7 +152,7 @@ def composed(problem: Problem) -> Callable[[], Any]:
 
 
 def _gathered(array: NDArray[Any], access: Access, places: Mapping[str, NDArray[np.int64]]) -> NDArray[Any]:
-    """Return an array at every stored entry: the entry first, then the modes that the sparse tensor does not have."""
+    """Return an array gathered at every stored entry: the first axis is the entry, the others the modes that the sparse tensor lacks."""
     stored = [mode for mode, name in enumerate(access.indices) if name in places]
     others = [mode for mode, name in enumerate(access.indices) if name not in places]
     return np.transpose(array, (*stored, *others))[tuple(places[access.indices[mode]] for mode in stored)]

@@ -1,7 +1,7 @@
 """Further parts of the report on forests: stages left out one by one, threads, buffers of fewer modes, loops that are shared or not.
 
-Dias et al., "SparseAuto", Figures 10 and 13 and their ablation; Kanakagiri and Solomonik, "Minimum Cost Loop Nests", Figure 5 (c) and
-section 8. Every contest takes seconds.
+After Dias et al., "SparseAuto", Figures 10 and 13 and their ablation; Kanakagiri and Solomonik, "Minimum Cost Loop Nests", Figure 5 (c)
+and section 8. Each contest takes some seconds.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .forest_cases import FOUR, THREE, TWO, Case
 from .race import Pace, race
 
 THREADED = (f"MTTKRP3 mode 1, {THREE[1]}", f"TTMc3 mode 1, {THREE[1]}", f"SDDMM-SpMM-GEMM, {TWO[1]}", f"SpMMH-GEMM, {TWO[1]}")
-"""Cases that run on one thread and on two, with the choice by asymptotic costs alone besides."""
+"""Cases that run on one thread and on two, with the choice by asymptotic costs as a further contestant."""
 
 SHARED = (f"MTTKRP3 mode 1, {THREE[0]}", f"MTTKRP4, {FOUR[0]}", f"TTMc3 mode 1, {THREE[0]}")
-"""Cases that run with all loops shared that can be, and with the outermost one only."""
+"""Cases that run with as many shared loops as possible, and with only the outermost loop shared."""
 
 BUFFERED = Case(
     "TTMc3",
@@ -39,7 +39,7 @@ BUFFERED = Case(
     {"r": 32, "s": 32},
     ("reorder(i, j, s, k, r); precompute(T(i,j,k) * V(k,s), [], [], w)", "precompute(T(i,j,k) * V(k,s), s, s, w)"),
 )
-"""Index orders (i,j,s,k) with (i,j,s,r), which pass a scalar, and (i,j,k,s) with (i,j,r,s), which pass a row."""
+"""Loop orders (i,j,s,k) with (i,j,s,r), whose buffer is a scalar, and (i,j,k,s) with (i,j,r,s), whose buffer is a row."""
 
 
 @frozen
@@ -48,8 +48,8 @@ class Left:
 
     Attributes:
         who: which stage was left out.
-        seconds: of all stages.
-        kept, buckets: schedules and costs.
+        seconds: time of all stages.
+        kept, buckets: how many schedules and costs are left.
     """
 
     who: str
@@ -59,9 +59,9 @@ class Left:
 
 
 def ablation(text: str, formats: Mapping[str, str]) -> Iterator[Left]:
-    """Yield what preset "sparseauto" leaves of a kernel, with all stages and without each of them."""
+    """Yield the schedules that preset "sparseauto" leaves of a kernel, with all stages and without each of them."""
     indices = {name for name in text if name.isalpha() and name.islower()}
-    usual = dict.fromkeys(sorted(indices), usual_ranges()["extent"])  # where ranges are given costs decide what depths may drop
+    usual = dict.fromkeys(sorted(indices), usual_ranges()["extent"])  # with ranges, depths drop only what costs drop too
     for who, depth, ranges in (("all stages", 2, None), ("no memory depth", len(indices), None), ("no depth poset", 2, usual)):
         begin = time.perf_counter()
         found = explore(text, formats, preset="sparseauto", memory_depth=depth, ranges=ranges)
@@ -72,7 +72,7 @@ def ablation(text: str, formats: Mapping[str, str]) -> Iterator[Left]:
 
 
 def threads(case: Case, pace: Pace) -> dict[str, float]:
-    """Return the seconds of the default, of what asymptotic costs choose, and of what the static model chooses, on one thread and two."""
+    """Return the seconds of the default, the choice by asymptotic costs and that of the static model, on one thread and on two."""
     alone = case.problem()
     formats = {name: str(form) for name, form in alone.formats.items() if not form.is_dense}
     asymptotic = explore(case.expression, formats, time_limit=20.0).frontier[0].schedule
@@ -98,7 +98,7 @@ def buffers(pace: Pace) -> dict[str, float]:
 
 
 def shared(case: Case, pace: Pace) -> dict[str, float]:
-    """Return the seconds of the fully fused forest of least work, and of the same that shares its outermost loop only."""
+    """Return the seconds of the fully fused forest of least work, and of the same forest with only the outermost loop shared."""
     problem = case.problem()
     space = Forests(problem.assignment, problem.formats, ANY_FOREST)
     guessed = sizes_of(space.contraction, problem.extents, {"T": stored_prefixes(problem.operands["T"])})
@@ -108,7 +108,7 @@ def shared(case: Case, pace: Pace) -> dict[str, float]:
 
 
 def apart(forest: Forest) -> Forest:
-    """Return the forest whose terms share their outermost loop at most."""
+    """Return a forest changed so that its terms share no loop but the outermost."""
 
     def inside(tree: Tree) -> Tree:
         return Loop(tree.index, tuple(inner for part in tree.parts for inner in _split(part))) if isinstance(tree, Loop) else tree

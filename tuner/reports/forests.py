@@ -1,9 +1,9 @@
-"""``results/forests.md``: loop nest forests, how many the stages leave, and what is chosen beside all that could be.
+"""``results/forests.md``: how many loop nest forests the stages leave, and how fast the chosen ones are beside others.
 
     python -m sparsetune.tuner.reports.forests --minutes 60
 
 After Dias et al., "SparseAuto", Tables 3 and 4 and Figures 9 and 12, and Kanakagiri and Solomonik, "Minimum Cost Loop Nests". Every
-contest runs in turn on one thread; what was measured is kept in ``forests.csv``, and the next run goes on with what is left.
+contest runs in turn on one thread. Rows are kept in ``forests.csv``, and the next run goes on with what is left.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from .records import Taken
 from .table_3 import COPIES, STEPS, TABLE_2, counts, with_copies
 
 SAMPLE, SHALLOW, LISTED = 300, 6, 4
-"""How many forests of least depth are drawn and priced, how many of the cheapest of these run, and how many of the cheapest of all run."""
+"""How many forests of least depth are drawn, how many of the cheapest of these run, and how many of the cheapest of all forests run."""
 
 HOPELESS, QUICK = 4.0, 0.5
-"""Contestants beyond so many times the fastest are timed once and not raced; those below so many seconds are first timed again."""
+"""Contestants of more than so many times the least time are timed once and not raced; those below so many seconds are first timed again."""
 
 ENDLESS = 60.0
-"""Contestants that are expected to take so many times as long as the cheapest do not run at all."""
+"""Contestants that are expected to take more than so many times as long as the cheapest do not run at all."""
 
 ALWAYS = ("chosen", "by sizes")
-"""Contestants that run, and are raced, however slow they are."""
+"""The contestants that run and are raced however slow they are."""
 
 GROWING, LENGTHS = CASES[f"SpTTM-TTM-TTM, {THREE[1]}"], (16, 32, 64, 128)
-"""The case that runs with dense modes of several extents, and these extents."""
+"""The case that runs with several extents of its dense modes, and these extents."""
 
 
 def stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield Tables 3 and 4: what each stage leaves of the space, and its seconds; last how long a schedule takes to become C."""
+    """Yield Tables 3 and 4: the schedules that each stage leaves, and its seconds; then the time of generating C for a schedule."""
 
     def measured(name: str, text: str) -> list[Point]:
         found = explore(text, {name: "csf" for name in "ST" if f"{name}(" in text}, preset="sparseauto")
@@ -75,7 +75,8 @@ def stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
 
 def rules() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield Table 3 beside ours: what the last two stages leave under the rules of the paper, one more at a time, and with copies."""
+    """Yield Table 3 beside ours: the schedules that the last two stages leave with the rules of the paper added one by one, and with
+    copies."""
 
     def measured(name: str) -> list[Point]:
         found = list[Point]()
@@ -94,17 +95,17 @@ def rules() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
 
 def known_sizes(problem: Problem) -> dict[str, float]:
-    """Return extents and positions of levels, by the names that costs have for them."""
+    """Return extents and positions of levels, by the symbols of costs."""
     levels = enumerate(stored_prefixes(problem.operands["T"]), 1)
     return {**problem.extents, **{f"nnz_T_{level}": count for level, count in levels}}
 
 
 def contestants(case: Case, problem: Problem) -> dict[str, Schedule]:
-    """Return the schedules that run: the default, what is chosen without measuring, what the presets choose, forests, nests by hand."""
+    """Return the schedules that run: the default, the choice without measuring, the choices of the presets, forests, nests by hand."""
     found = {"default": Schedule(), "chosen": model_choice(problem) or Schedule()}
     try:
         space = Forests(problem.assignment, problem.formats)
-    except SparsetuneError:  # no product
+    except SparsetuneError:  # the expression is no product
         return found
     sizes = known_sizes(problem)
     formats = {"T": problem.formats["T"], problem.assignment.target.tensor: problem.formats[problem.assignment.target.tensor]}
@@ -127,7 +128,7 @@ def contestants(case: Case, problem: Problem) -> dict[str, Schedule]:
 
 
 def _cheapest(forests: Sequence[Forest], problem: Problem, sizes: Mapping[str, float]) -> list[Forest]:
-    """Return the forests of least time, each once."""
+    """Return the distinct forests of least time."""
     times = {forest: costs_of(forest, problem.formats).time.at(sizes) for forest in dict.fromkeys(forests)}
     return sorted(times, key=times.__getitem__)[:SHALLOW]
 
@@ -138,7 +139,7 @@ def _plain(schedule: Schedule) -> Schedule:
 
 
 def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:
-    """Return the schedules without those that would take far too long, or far too much memory, to run even once."""
+    """Return the schedules that can run: without those that take far too long, or far too much memory."""
     default, costs = problem.concretized(), expected(problem, schedules)
     most, kept = ENDLESS * min(costs.values()), dict[str, Schedule]()
     for who, schedule in schedules.items():
@@ -152,7 +153,7 @@ def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> 
 
 def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: Problem, others: Mapping[str, Callable[[], Any]],
             pace: Pace) -> list[Point]:  # fmt: skip
-    """Run schedules and others in turn; those that are hopeless run once."""
+    """Run schedules and other functions in turn; hopeless ones run once."""
     runs: dict[str, Callable[[], Any]] = {}
     points, seconds, alike, memory = [], dict[str, float](), dict[str, Callable[[], Any]](), OneMemory(problem)
     for who, schedule in hopeful(case, problem, schedules).items():
@@ -166,7 +167,7 @@ def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: P
     for who, run in {**runs, **others}.items():
         seconds[who] = least_of(run, 1, 1)
         if seconds[who] < QUICK:
-            seconds[who] = least_of(run, 1, 2)  # with everything at hand
+            seconds[who] = least_of(run, 1, 2)  # now that caches are warm
     near = HOPELESS * min(seconds.values())
     kept = {who: run for who, run in {**runs, **others}.items() if seconds[who] <= near or who in (*ALWAYS, "default")}
     measured = {**seconds, **{who: series.median for who, series in race(kept, pace).items()}}
@@ -176,7 +177,7 @@ def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: P
 
 
 def family(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield Figure 9: the kernels of the papers, chosen against everything else."""
+    """Yield Figure 9: for the kernels of the papers, the chosen schedule and all other contestants."""
 
     def measured(case: Case) -> list[Point]:
         problem = case.problem()
@@ -187,7 +188,7 @@ def family(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
 
 def cases(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield the four cases of section 3.1: the nests of Figure 2, which of them the static model chooses, and what the whole space has."""
+    """Yield the four cases of section 3.1: the nests of Figure 2, the static model's choice among them, and its choice from all."""
 
     def measured(case: Case) -> list[Point]:
         problem = case.problem()
@@ -209,7 +210,7 @@ def expected(problem: Problem, schedules: Mapping[str, Schedule]) -> dict[str, f
 
 
 def every(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield Figure 12: what is chosen against all that the compile-time stages leave."""
+    """Yield Figure 12: the chosen schedule and all schedules that the compile-time stages leave."""
 
     def measured(case: Case) -> list[Point]:
         problem = case.problem()
@@ -226,7 +227,7 @@ def every(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
 
 def extents(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield our choice against the schedule of SpTTN-Cyclops where dense modes grow, as SparseAuto compares them."""
+    """Yield our choice and the schedule of SpTTN-Cyclops as dense modes grow, as SparseAuto compares them."""
 
     def measured(length: int) -> list[Point]:
         case = replace(GROWING, name=growing(length), dims=dict.fromkeys(GROWING.dims, length))
@@ -244,7 +245,7 @@ def extents(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
 
 def without_stages() -> Iterator[tuple[str, Callable[[], list[Point]]]]:
-    """Yield what the stages leave where one of them is left out."""
+    """Yield the schedules that the stages leave if one of them is left out."""
 
     def measured(name: str, text: str) -> list[Point]:
         found = forest_parts.ablation(text, {tensor: "csf" for tensor in "ST" if f"{tensor}(" in text})

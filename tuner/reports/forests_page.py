@@ -21,10 +21,10 @@ class Point(Taken):
     Attributes:
         part: "stages", "family", "cases", "all", "ablation", "further" or "extents".
         case: kernel and input.
-        who: whoever ran, or the stage.
-        seconds: median of runs in turn; of a stage, what it took.
-        kept, buckets: schedules and costs that a stage left.
-        schedule: of our contestants.
+        who: name of the contestant, or of the stage.
+        seconds: median of runs in turn; the time of a stage.
+        kept, buckets: how many schedules and costs a stage left.
+        schedule: that of our contestants.
     """
 
     part: str

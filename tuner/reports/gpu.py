@@ -1,8 +1,8 @@
-"""``python -m sparsetune.tuner.reports.gpu PART``: what generated kernels do on the GPU of this machine, beside rivals.
+"""``python -m sparsetune.tuner.reports.gpu PART``: generated kernels on the GPU of this machine, raced with rivals.
 
-Parts are short and can be interrupted: every result is a row of gpu.csv as soon as it is there, and the same command goes on where the
-last one stopped. Part "all" runs the others, each in a process of its own, and writes gpu.md from the rows; "page" does that alone. With
---target cuda-executor everything runs on the processor, which shows that it runs, not how fast.
+Parts are short and can be interrupted: every result is at once a row of gpu.csv, and the same command goes on where the last one stopped.
+Part "all" runs the others, each in a process of its own, and writes gpu.md from the rows; part "page" only writes the page. With --target
+cuda-executor everything runs on the processor, which checks the code and says nothing of its speed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from .publishing import folder_option, output_option, publish
 RUNS = 20
 PYTHON = ".".join(map(str, sys.version_info[:2]))
 STOPPED, LOST = 4, 5
-"""Exit statuses of a part: its time is over; its process can do nothing more with the device."""
+"""Exit statuses of a part: its time is over; the device refuses all further work of this process."""
 MOST_FAILURES = 12
-"""Processes that a part may lose before others have their turn."""
+"""How many processes a part may lose before other parts have their turn."""
 GRACE = 20
-"""Seconds that a part may take for what it does when its time ends."""
+"""Seconds that a part may take to finish what it does when its time is over."""
 
 
 def sources(number: int) -> Iterable[str]:
@@ -57,7 +57,7 @@ def sources(number: int) -> Iterable[str]:
 
 
 def prepare(arch: str, number: int) -> int:
-    """Compile everything that the parts run into the cache, for a device that is not here, and return how many kernels these are."""
+    """Compile everything that the parts run into the cache, for a device on another machine; return the number of kernels."""
     every = [*dict.fromkeys(sources(number))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         hosts = [pool.submit(host_object, source, 300.0) for source in every]
@@ -69,7 +69,7 @@ def prepare(arch: str, number: int) -> int:
 
 
 def run_part(part: str, device: Device, folder: Path, minutes: float, asked: Asked) -> int:
-    """Run a part until it is through or its time is over, and return 0, ``STOPPED`` or ``LOST``."""
+    """Run a part until it is finished or its time is over, and return 0, ``STOPPED`` or ``LOST``."""
     rows = Rows(folder, part, device.name, minutes)
     try:
         note_state(rows, "begin")
@@ -83,9 +83,9 @@ def run_part(part: str, device: Device, folder: Path, minutes: float, asked: Ask
 
 
 def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path, device: str) -> None:
-    """Run all parts, each for its share of the time at first, then for what is left; the page is written after each.
+    """Run all parts, each for its share of the time at first, then for the rest of the time; the page is written after each.
 
-    What came to its end on the device before is looked through last: there may be new mappings.
+    Parts that were finished on the device before come last, since there may be new mappings.
     """
     end, left = time.monotonic() + 60 * minutes, left_first(PARTS, read_rows(folder / FILE), device)
     for shares in (MINUTES, dict.fromkeys(PARTS, minutes)):
@@ -98,7 +98,7 @@ def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path, de
 
 
 def _write_page(folder: Path, output: Path) -> None:
-    """Write the page, and the picture beside it where matplotlib is here."""
+    """Write the page, and its picture if matplotlib is installed."""
     rows = read_rows(folder / FILE)
     try:
         drawn = picture(rows)
@@ -110,7 +110,7 @@ def _write_page(folder: Path, output: Path) -> None:
 
 
 def _is_through(words: Sequence[str], seconds: float) -> bool:
-    """Run a part in new processes, as its kernels end them, until it is through or its time is over; return which."""
+    """Run a part until it is finished (True) or its time is over (False), in a new process each time that a kernel ends the last one."""
     end, failures = time.monotonic() + seconds, 0
     while failures < MOST_FAILURES and (left := end - time.monotonic()) > GRACE:
         command = [sys.executable, "-m", "sparsetune.tuner.reports.gpu", *words, "--minutes", f"{left / 60:.3f}"]
@@ -150,7 +150,7 @@ def main(
         if part == "prepare":
             if taken is not None:
                 begin(taken)
-                os.environ["SPARSETUNE_CACHE"] = str(taken.resolve() / "cache")  # which has nothing else
+                os.environ["SPARSETUNE_CACHE"] = str(taken.resolve() / "cache")  # so that the bundle holds only what was compiled here
             count = prepare(arch, LISTED)
             click.echo(f"{count} kernels are compiled for {arch} in {cache_folder()}; take the folder along as SPARSETUNE_CACHE")
             if taken is not None:

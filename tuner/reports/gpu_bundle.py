@@ -1,4 +1,4 @@
-"""The bundle for a machine that has a GPU, its driver and Python, but no network: all that ``tuner.reports.gpu`` needs there."""
+"""A bundle of all that ``tuner.reports.gpu`` needs on a machine with a GPU, its driver and Python, but without a network."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ INPUTS = (
     "cnr-2000.mtx.gz", "cage10.mtx.gz", "bcsstk16.mtx.gz", "email-Enron.mtx.gz", "delaunay_n15.mtx.gz", "sat14_atco_primal.mtx.gz",
     "luxembourg_osm.mtx.gz", "nell-995.tns.gz", "fb15k-237.tns.gz", "omniglot_small1.tns.gz",
 )  # fmt: skip
-"""Matrices of a web graph, electrophoresis, a dam, mail, a triangulation, clauses of a formula and roads; tensors of two knowledge bases
-and of handwritten characters."""
+"""The inputs to take along: matrices of a web graph, electrophoresis, a dam, mail, a triangulation, clauses of a formula and roads; tensors
+of two knowledge bases and of handwritten characters."""
 SYNTHETIC = ("random:rmat:scale=19:nnz=8e6", "random:banded:1000000:bandwidth=8", "random:uniform:200000x100000x50000:nnz=1e7")
-"""Larger inputs, which are generated where they are measured."""
+"""Larger inputs, which are generated on the machine that measures."""
 
 WHEELS = ("cffi", "pycparser", "cuda-core", "cuda-bindings", "cuda-pathfinder")
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
@@ -43,7 +43,7 @@ exec python3 -m sparsetune.tuner.reports.gpu all "$here"/inputs/* INPUTS --folde
 
 
 def begin(target: Path) -> None:
-    """Make the folder. Raises ``BuildError`` where it is there already, or cannot be made."""
+    """Make the folder. Raises ``BuildError``: it exists already, or cannot be made."""
     try:
         target.mkdir(parents=True)
     except FileExistsError:
@@ -53,16 +53,16 @@ def begin(target: Path) -> None:
 
 
 def bundle(target: Path, data: Path, version: str) -> int:
-    """Put beside the ``cache`` of a folder, which has kernels for the device, what else is taken along; return the bytes of all.
+    """Complete a bundle: to the ``cache`` of compiled kernels in a folder add everything else; return the bytes of all.
 
     Args:
-        target: gets ``sparsetune`` (the package), ``wheels``, ``inputs``, and ``run``, which starts it all.
-        data: inputs, of which ten are taken, or a folder that is not there.
-        version: of Python where it is taken to, such as "3.12".
+        target: the folder. It gets ``sparsetune`` (the package), ``wheels``, ``inputs``, and ``run``, which starts the report.
+        data: a folder of inputs, of which ten are taken; it may be missing.
+        version: version of Python on the other machine, such as "3.12".
 
     Raises:
-        BuildError: wheels are not to be had, or the folder is not to be written.
-        ResourceError: all is larger than 64 MiB.
+        BuildError: wheels cannot be fetched, or the folder cannot be written.
+        ResourceError: the bundle is larger than 64 MiB.
     """
     try:
         package = target / "sparsetune"
@@ -87,7 +87,7 @@ def bundle(target: Path, data: Path, version: str) -> int:
 
 
 def chosen(data: Path) -> list[Path]:
-    """Return the inputs that are taken along, in the order of ``INPUTS``, as far as a folder has them.
+    """Return those of ``INPUTS`` that a folder has, in their order.
 
     Raises:
         ResourceError: they are larger than 20 MiB.

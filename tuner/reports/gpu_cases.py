@@ -30,13 +30,13 @@ class GpuCase:
     """An expression over one sparse input, and mappings to a GPU by name.
 
     Attributes:
-        order: of the input.
-        columns: extents that kernels know when they are compiled.
+        order: number of modes of the input.
+        columns: extents that are compile-time constants.
         square: whether the input is multiplied by itself, and has to be square.
-        most: stored entries of an input, or products of two where it is multiplied by itself, beyond which computing the expected result
-            takes too long.
-        serial: mappings that leave a whole row, or column, to one thread, and the most entries there, or products, with which they run:
-            with more of them they take seconds.
+        most: most stored entries of an input (products of entries, if it is multiplied by itself), since computing the expected result
+            takes long.
+        serial: mappings that give a whole row or column to one thread, each with the most entries (or products) of a row or column with
+            which it runs: with more it takes seconds.
     """
 
     name: str
@@ -55,7 +55,7 @@ class GpuCase:
         return all(form != "compressed" for _, form in self.formats)
 
     def takes(self, what: str, data: Tensor) -> bool:
-        """Whether a mapping is done in a moment on an input, however its entries are spread."""
+        """Return whether a mapping takes less than seconds on an input (``serial``)."""
         most = dict(self.serial).get(what)
         if most is None:
             return True
@@ -63,7 +63,7 @@ class GpuCase:
         return int(rows.max(initial=0)) <= most
 
     def schedules(self) -> Iterator[tuple[str, str | None]]:
-        """Yield the default, the schedules of the library that fit, then the mappings."""
+        """Yield names and schedules: the default, those of the library that fit, then the mappings."""
         formats = dict(self.formats)
         yield DEFAULT, None
         for named, schedule in schedules_for(parse(self.expression), "cuda"):
@@ -72,9 +72,8 @@ class GpuCase:
         yield from self.mappings
 
     def operands(self, data: Tensor) -> dict[str, Any]:
-        """Return operands: the input wherever a matrix or tensor is sparse, by columns where wanted; seeded random numbers elsewhere.
-
-        Nine in ten of those of a sparse vector are 0.
+        """Return operands: the input for every sparse matrix or tensor, by columns if the format asks for it; seeded random numbers for
+        the others, nine in ten of which are 0 in a sparse vector.
         """
         assignment, rng = parse(self.expression), np.random.default_rng(0)
         sparse = {name for name, _ in self.formats if name != assignment.target.tensor}
@@ -91,7 +90,7 @@ class GpuCase:
 
 
 def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, str] = ("no_races", "atomics")) -> str:
-    """Return equal shares of stored entries: so many to a block, so many of these to a thread."""
+    """Return a mapping by equal shares of stored entries: ``block`` to a block, and of these ``thread`` to a thread."""
     return (
         f"{names}; pos(f, p, {of}); split(p, b, q, {block}); split(q, t, n, {thread}); parallelize(b, gpu_block, {races[0]});"
         f" parallelize(t, gpu_thread, {races[1]})"
@@ -99,12 +98,12 @@ def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, st
 
 
 DEFAULT = "default"
-"""What the compiler does without a schedule."""
+"""Name of the mapping that the compiler makes without a schedule."""
 CPU = "32 rows to a thread"
-"""What a schedule for processors is on a GPU (section 7.3)."""
+"""Name of a schedule for processors when it runs on a GPU (section 7.3)."""
 PLAIN = "position split, neither temporary nor unrolling"
 UNROLLED = "position split, unrolled loads"
-"""Figure 2e is the second; the first lacks what makes it 1.36 times as fast in section 7.3."""
+"""Names of two mappings: the second is Figure 2e; the first lacks what makes that 1.36 times as fast in section 7.3."""
 
 _ROWS = "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
 _PATH = "collapse(i, j, f); pos(f, p, A); merge_path(p, m); split(m, b, q, 512); split(q, t, n, 4);"
@@ -138,9 +137,10 @@ _A_WARP_EACH = "parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, n
 
 
 def _shares_of_warps(block: int, warp: int, ahead: int, columns: int) -> tuple[str, str]:
-    """Return equal shares of stored entries for warps, whose lanes have so many columns each and load so many rows at a time.
+    """Return the name and schedule of a mapping by equal shares of stored entries for warps; each lane has ``columns`` columns, and loads
+    ``ahead`` rows at a time.
 
-    Warps of a block that has as many entries as a warp are not of one block.
+    If ``block`` equals ``warp``, the schedule has no level of blocks.
     """
     tiles, lanes = ("", "k, n") if columns == 1 else (f" split(k, t, k1, {columns});", "t, n, k1")
     who = "a warp" if columns != 2 else "16 lanes"
@@ -229,7 +229,7 @@ _SPGEMM = (
 SPMV = GpuCase("SpMV", "y(i) = A(i,j) * x(j)", (("A", "csr"),), _SPMV,
                serial=((DEFAULT, 200_000), ("row to a thread", 200_000), (CPU, 10_000)))  # fmt: skip
 FAR = ("warp per row", UNROLLED, "merge path", "2048 nonzeros to a block, 8 to a thread")
-"""Mappings of SpMV that are run on more than 2^31 entries."""
+"""The mappings of SpMV that run on more than 2^31 entries."""
 
 KERNELS = (
     SPMV,
@@ -257,14 +257,14 @@ def kernels_for(data: Tensor) -> Iterator[GpuCase]:
 
 
 LISTED = 200
-"""Schedules whose results are compared to the bit."""
+"""How many of the schedules that the tuner lists are compared bit for bit."""
 
 _EXTENTS = {"i": 19, "j": 14, "k": 37, "l": 6, "m": 5, "r": 6}
 
 
 @frozen
 class Listed:
-    """A schedule that the tuner lists for an expression, and small operands of whole numbers, which every order adds up to the same."""
+    """A schedule that the tuner lists for an expression, with small operands of whole numbers, whose sums are exact in every order."""
 
     expression: str
     formats: tuple[tuple[str, str], ...]
@@ -296,7 +296,7 @@ class Listed:
 
 @cache
 def listed(count: int) -> tuple[Listed, ...]:
-    """Return so many of the schedules that the tuner lists, of all kernels in turn, each with its usual numbers and with drawn ones."""
+    """Return ``count`` of the schedules that the tuner lists, taking kernels in turn, with usual numbers and with drawn ones."""
     rng, each = Random(0), list[list[Listed]]()
     for expression, formats in dict.fromkeys((kernel.expression, kernel.formats) for kernel in KERNELS):
         assignment, found = parse(expression), dict[Listed, None]()
@@ -310,7 +310,7 @@ def listed(count: int) -> tuple[Listed, ...]:
 
 
 def _has_form(case: Listed) -> bool:
-    """Whether a GPU can do what a schedule says: the tuner asks the compiler, too, before it tries one."""
+    """Return whether a schedule can be compiled for a GPU; the tuner too asks the compiler before it tries one."""
     try:
         return bool(compile_kernel(case.expression, dict(case.formats), None, case.schedule, target="cuda", arch="sm_90").source)
     except ScheduleError:

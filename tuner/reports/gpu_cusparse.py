@@ -1,7 +1,7 @@
-"""cuSPARSE's generic interface, through its shared library alone: every algorithm for a kernel is a rival, its preprocessing too.
+"""cuSPARSE's generic interface, called through its shared library: every algorithm for a kernel is a rival, with and without preprocessing.
 
-The library is looked for where the loader, the toolkit, and wheels have it; nothing else is needed. Operands are in memory of the device
-that the driver gave, and time is that of its events, as for generated kernels.
+The library is searched in the places of the loader, the toolkit, and wheels; nothing else is needed. Operands are in memory that the driver
+allocates, and time is that of the device's events, as for generated kernels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ALGORITHMS: Mapping[str, Mapping[str, int]] = {
 _NAMES = ("libcusparse.so.12", "libcusparse.so.13", "libcusparse.so.11", "libcusparse.so")
 _F64, _I32, _ROWS, _PLAIN, _TRANSPOSED = 1, 2, 2, 0, 1
 BEFOREHAND = ": preprocessing alone"
-"""How rows end that tell what is done once before many runs."""
+"""Ending of the names of rows for work that is done once before many runs."""
 _PREPROCESSED = ("SpMV", "SpMM", "SDDMM")
 
 
@@ -57,7 +57,7 @@ def _elsewhere() -> Iterator[str]:
 
 
 def runs_of_cusparse(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
-    """Yield every algorithm that cuSPARSE has for a kernel, and what it does beforehand where it does; none where it is not here."""
+    """Yield every algorithm that cuSPARSE has for a kernel, and its preprocessing if it has any; nothing where cuSPARSE is missing."""
     family = kernel.split()[0]
     if cusparse() is None:
         return
@@ -76,7 +76,7 @@ class _Memory:
         self.handle = self.made("cusparseCreate")
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function. Raises ``BuildError`` where it does not say success."""
+        """Call a function of the library. Raises ``BuildError`` if it does not succeed."""
         status = getattr(self.library, name)(*arguments)
         if status:
             raise BuildError(f"{name} of cuSPARSE returns {status}")
@@ -111,7 +111,7 @@ class _Memory:
         return self.made("cusparseCreateDnMat", rows, columns, columns, _pointer(array), _F64, _ROWS)
 
     def room(self, name: str, *arguments: Any) -> ctypes.c_void_p:
-        """Return memory of as many bytes as a function asks for."""
+        """Return a buffer of as many bytes as a function asks for."""
         count = ctypes.c_size_t()
         self.call(name, *arguments, ctypes.byref(count))
         return _pointer(self.empty((max(int(count.value), 1),), np.uint8))
@@ -171,7 +171,7 @@ def _started(
     def result() -> Any:
         work()
         found = made.to_numpy()
-        return found * sparse.data if family == "SDDMM" else found  # it samples without multiplying by what is stored
+        return found * sparse.data if family == "SDDMM" else found  # cuSPARSE samples and does not multiply by the stored values
 
     return Started(result, partial(memory.seconds, prepared if preprocessing else work))
 
@@ -183,7 +183,7 @@ def _constants(memory: _Memory) -> tuple[ctypes.c_double, ctypes.c_double]:
 
 
 def _product(memory: _Memory, first: scipy.sparse.csr_array, second: scipy.sparse.csr_array, algorithm: int) -> Started:
-    """Start a product of sparse matrices, all of which is timed: its estimate, its result's memory, its numbers."""
+    """Prepare a product of sparse matrices, of which everything is timed: the estimate, the memory of the result, the values."""
     left, right = memory.rows(first), memory.rows(second)
     one, none = (ctypes.byref(value) for value in _constants(memory))
     shape = (first.shape[0], second.shape[1])

@@ -1,4 +1,4 @@
-"""Operands that are made for the report on GPUs: more entries than 2^31, rows of ever more different lengths, what breaks mappings."""
+"""Operands generated for the report on GPUs: more than 2^31 entries, rows of different lengths, and edge cases for mappings."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def far(columns: int) -> scipy.sparse.csr_array:
 
 
 def _by_rows(values: NDArray[Any], crd: NDArray[Any], pos: NDArray[Any], shape: tuple[int, int]) -> scipy.sparse.csr_array:
-    """Return a matrix whose indices have 32 bits where these are enough."""
+    """Return a matrix in CSR; its indices have 32 bits if these are enough."""
     width = np.int32 if max(len(crd), *shape) <= np.iinfo(np.int32).max else np.int64
     return scipy.sparse.csr_array((values, crd.astype(width, copy=False), pos.astype(width, copy=False)), shape=shape)
 
 
 _STRETCH = 1 << 16
-"""Rows whose entries are drawn together."""
+"""How many rows' entries are drawn together."""
 
 
 def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) -> scipy.sparse.csr_array:
     """Return a matrix whose row r has entries in proportion to (r + 1) to the power of -skew, in random columns, each at most once.
 
-    Rows are in random order. No row has more entries than columns; what that cuts off is missing.
+    Rows are in random order. No row has more entries than columns, so the matrix may have fewer than ``entries``.
     """
     rng = np.random.default_rng(seed)
     weights: NDArray[np.float64] = np.arange(1, rows + 1, dtype=np.float64) ** -skew
@@ -44,7 +44,7 @@ def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) ->
     values, crd = np.empty(pos[-1]), np.empty(pos[-1], np.int32 if columns <= np.iinfo(np.int32).max else np.int64)
 
     def drawn(low: int, number: int) -> None:
-        """Draw the entries of a stretch of rows, by random numbers of its own."""
+        """Draw the entries of a stretch of rows, with its own seed."""
         own, high = np.random.default_rng((seed, number)), min(low + _STRETCH, rows)
         part = slice(pos[low], pos[high])
         each, width = counts[low:high], np.repeat(strides[low:high], counts[low:high])
@@ -59,14 +59,14 @@ def skewed(rows: int, columns: int, entries: int, skew: float, seed: int = 0) ->
 
 
 def banded(rows: int, offsets: Sequence[int]) -> scipy.sparse.csr_array:
-    """Return a matrix whose row r has entries in the columns r + each offset, which are in order and begin at 0."""
+    """Return a matrix whose row r has entries in the columns r + offset, for each of some ascending offsets that begin at 0."""
     own = np.asarray(offsets, np.int32)
     crd = np.add.outer(np.arange(rows, dtype=np.int32), own).ravel()
     return _by_rows(np.random.default_rng(0).random(len(crd)), crd, np.arange(rows + 1) * len(own), (rows, rows + int(own[-1])))
 
 
 def fibred(slices: int, fibres: int, length: int, extents: tuple[int, int], seed: int = 0) -> Tensor:
-    """Return a tensor whose slices have as many fibres each, and these as many entries, in random places.
+    """Return a tensor of ``slices`` slices with ``fibres`` fibres each, which have ``length`` entries each, at random places.
 
     Args:
         extents: of the second and the third mode, at least ``fibres`` and ``length``.
@@ -74,7 +74,7 @@ def fibred(slices: int, fibres: int, length: int, extents: tuple[int, int], seed
     rng = np.random.default_rng(seed)
 
     def drawn(rows: int, each: int, extent: int) -> NDArray[np.int32]:
-        """Return coordinates in order: one in each of as many stretches of the mode."""
+        """Return ascending coordinates: the mode is cut into ``each`` stretches, and one coordinate drawn in each."""
         width = extent // each
         places = rng.integers(0, width, (rows, each), dtype=np.int32)
         return (places + np.arange(each, dtype=np.int32) * width).ravel()
@@ -84,11 +84,11 @@ def fibred(slices: int, fibres: int, length: int, extents: tuple[int, int], seed
 
 
 _NEAR = 64
-"""How far entries of a tensor in order are from their places."""
+"""Coordinates of ``in_order`` are moved at random by less than this."""
 
 
 def in_order(slices: int, fibres: int, length: int, seed: int = 0) -> Tensor:
-    """Return a tensor whose slices and fibres have entries one behind the other: what they are multiplied by is read once, in order."""
+    """Return a tensor whose entries follow each other in order, so that the operands it is multiplied by are read once, in order."""
     rng = np.random.default_rng(seed)
 
     def drawn(rows: int, each: int) -> NDArray[np.int32]:
@@ -103,7 +103,7 @@ def in_order(slices: int, fibres: int, length: int, seed: int = 0) -> Tensor:
 def _even(
     shape: tuple[int, int, int], counts: tuple[int, int, int], drawn: Sequence[NDArray[np.int32]], rng: np.random.Generator
 ) -> Tensor:
-    """Return a tensor with as many slices, fibres of each, and entries of each of these, at coordinates of the second and third mode."""
+    """Return a tensor with equally many fibres in each slice and entries in each fibre (``counts``), at the drawn coordinates."""
     slices, fibres, length = counts
 
     def even(rows: int, each: int) -> NDArray[np.int32]:
@@ -118,7 +118,7 @@ def _even(
 
 
 def edges(empty_rows: int, width: int) -> Mapping[str, scipy.sparse.csr_array]:
-    """Return matrices that mappings have to survive: all entries in one row, next to no rows with entries, no entries."""
+    """Return edge cases for mappings, by name: all entries in one row, hardly any row with entries, no entries."""
     rng = np.random.default_rng(1)
     one = _by_rows(rng.random(width), np.arange(width), np.repeat([0, width], [8, 13]), (20, width))
     ends = np.repeat(np.arange(10), np.diff([0, *np.sort(rng.choice(empty_rows, 9, False)) + 1, empty_rows + 1]))

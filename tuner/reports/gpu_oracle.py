@@ -1,4 +1,4 @@
-"""Results of the kernels of ``gpu_cases`` by NumPy and SciPy alone: neither our compiler nor one of C is needed."""
+"""Results of the kernels of ``gpu_cases`` by NumPy and SciPy alone, without our compiler or a C compiler."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from ...compiler.notation.parser import parse
 from ...compiler.storage.tensor import Tensor
 
 _ENTRIES = 1 << 20
-"""Entries of a sparse operand whose products are in memory at a time, where each has ``_COLUMNS`` columns; fewer where it has more."""
+"""How many entries' products are in memory at a time if each has ``_COLUMNS`` columns; fewer if it has more."""
 _COLUMNS = 32
 
 
 def expected(expression: str, operands: Mapping[str, Any]) -> Any:
-    """Return the result of a product whose first operand is sparse, in lexicographic order, and its result's leading indices among its own.
+    """Return the result of a product whose first operand is sparse, with entries in lexicographic order, and has the leading indices of the
+    result.
 
     Returns:
         An array where the result is dense; its values in order where it is sparse; a SciPy array for a product of two sparse matrices.
@@ -72,7 +73,7 @@ def _extent(operands: Mapping[str, Any], others: Sequence[Access], index: str) -
 
 
 def same(found: Any, wanted: Any) -> str:
-    """Return "yes" where a result is right, to rounding, or how far it is off."""
+    """Return "yes" if a result is right up to rounding, else how far it is off."""
     is_sparse: bool = isinstance(wanted, scipy.sparse.sparray)
     if isinstance(found, Tensor) and not is_sparse:
         found = found.values
@@ -93,7 +94,7 @@ def same(found: Any, wanted: Any) -> str:
 
 
 def _aligned(ours: Any, theirs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the values of two matrices, entry by entry; where they store different entries, 0 for those that one lacks."""
+    """Return the values of two matrices entry by entry, with 0 for entries that one of them lacks."""
     for matrix in (ours, theirs):
         matrix.sum_duplicates()
     if not (np.array_equal(ours.indptr, theirs.indptr) and np.array_equal(ours.indices, theirs.indices)):

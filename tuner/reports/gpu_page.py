@@ -1,4 +1,4 @@
-"""The page about a GPU: rows of ``reports.gpu``, each device for itself."""
+"""``results/gpu.md``: the rows of ``reports.gpu``, with a section for each device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PICTURE = "gpu.svg"
 
 
 def page(rows: Sequence[Row], is_drawn: bool = False) -> str:
-    """Return the page; it says so where nothing was measured. ``is_drawn``: whether the picture stands beside it."""
+    """Return the page, also where nothing was measured yet. ``is_drawn``: whether there is a picture to show."""
     devices = list(dict.fromkeys(row.device for row in rows))
     parts = [part for device in devices for part in _device([row for row in rows if row.device == device])]
     shown = [f"![How many times as fast as the best rival]({PICTURE})"] if is_drawn and parts else []
@@ -26,7 +26,7 @@ def page(rows: Sequence[Row], is_drawn: bool = False) -> str:
 
 
 def picture(rows: Sequence[Row]) -> str | None:
-    """Return a drawing of how fast kernels are beside rivals, a dot an input; None where no rival was measured.
+    """Return a chart of the speed of kernels over that of the best rival, with a dot for each input; None where no rival was measured.
 
     Raises:
         DataError: matplotlib is not installed.
@@ -51,7 +51,7 @@ _COMMAND = (
     "beforehand stands beside."
 )
 _APART = ("copy", "library", "state")
-"""Rows that are about the machine."""
+"""The rows that describe the machine."""
 
 
 def _is_ours(row: Row) -> bool:
@@ -67,7 +67,7 @@ def _is_rival(row: Row) -> bool:
 
 
 def _of_part(rows: Iterable[Row], part: str) -> list[Row]:
-    """Return what was timed in a part, and is right."""
+    """Return the rows of a part that were timed and are right."""
     return [row for row in rows if row.part == part and row.right == "yes" and row.seconds and row.kernel not in _APART]
 
 
@@ -89,7 +89,7 @@ def _device(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _faults(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what is right and what is not."""
+    """Yield lines on which results are right and which are not."""
     listed = [row for row in rows if row.part == "right" and row.kernel not in _APART]
     if listed:
         exact = sum(row.right == "yes" for row in listed)
@@ -110,7 +110,7 @@ def _faults(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _races(raced: Sequence[Row], bandwidth: float) -> Iterator[str]:
-    """Yield kernels beside their rivals: by kernel, then by input."""
+    """Yield the tables of kernels and their rivals: by kernel, then by input."""
     ours, rivals = _best_of(raced, _is_ours), _best_of(raced, _is_rival)
     if not ours:
         return
@@ -131,7 +131,7 @@ def _races(raced: Sequence[Row], bandwidth: float) -> Iterator[str]:
 
 
 def _streamed(rows: Sequence[Row], bandwidth: float) -> Iterator[str]:
-    """Yield kernels on generated inputs that are far larger than the caches."""
+    """Yield the table of kernels on generated inputs far larger than the caches."""
     if rows:
         yield (
             "Inputs far larger than the caches. Those in order are bound by memory: what is gathered is in a cache, or read once. Where "
@@ -145,7 +145,7 @@ _EACH = ("input", "kernel", "entries", "generated", "ms", "share of copy", "best
 
 
 def _each(rows: Sequence[Row], bandwidth: float) -> Iterator[tuple[str, ...]]:
-    """Yield lines of ``_EACH``: the fastest mapping of each kernel and input beside the fastest rival."""
+    """Yield lines of the table with the columns ``_EACH``: the fastest mapping of each kernel and input, and the fastest rival."""
     ours, rivals = _best_of(rows, _is_ours), _best_of(rows, _is_rival)
     beforehand = {(row.input, row.kernel, row.what.removesuffix(BEFOREHAND)): row for row in rows if row.what.endswith(BEFOREHAND)}
     for name, row in ours.items():
@@ -159,7 +159,7 @@ def _each(rows: Sequence[Row], bandwidth: float) -> Iterator[tuple[str, ...]]:
 
 
 def _skewed(rows: Sequence[Row], bandwidth: float) -> Iterator[str]:
-    """Yield section 7.3 and Figure 33: mappings on entries at random, on few long rows, and on rows of ever more different lengths."""
+    """Yield section 7.3 and Figure 33: mappings on entries at random, on few long rows, and on rows of growing skew."""
     inputs = list(dict.fromkeys(row.input for row in rows))
     if not inputs:
         return
@@ -182,7 +182,7 @@ _COMPARED = (
     (UNROLLED, PLAIN, "1.36 in section 7.3"),
     ("warp per row", CPU, "6.9 in section 7.3"),
 )  # fmt: skip
-"""Pairs of mappings that are compared on entries at random, with the paper's ratio."""
+"""Pairs of mappings to compare on entries at random, with the paper's ratio."""
 
 
 def _large(rows: Sequence[Row], bandwidth: float) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _best_of(rows: Sequence[Row], kept: Callable[[Row], bool]) -> dict[Pair, Row
 
 
 def _ratios(others: Mapping[Pair, Row], rows: Mapping[Pair, Row]) -> dict[str, list[float]]:
-    """Return by kernel how many times as fast as others rows are, an input each."""
+    """Return by kernel the times of other rows over those of some rows, one for each input."""
     found: dict[str, list[float]] = {}
     for name, row in rows.items():
         if name in others:
@@ -227,7 +227,7 @@ def _share(row: Row, bandwidth: float) -> str:
 
 
 _PARTLY = {kernel.name for kernel in KERNELS if not kernel.reads_all}
-"""Kernels that read a part of their input, so that its bytes say nothing of them."""
+"""Kernels that read only a part of their input, so that its bytes give no bandwidth."""
 
 
 def _milliseconds(row: Row | None) -> str:

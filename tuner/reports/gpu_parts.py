@@ -1,4 +1,4 @@
-"""The parts of what is measured on a GPU; each goes on where it was stopped (``gpu_rows``)."""
+"""The parts of the measurements on a GPU; each goes on where it was stopped (``gpu_rows``)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from .gpu_rows import Rows
 COPIED = 4 << 30
 SKEWS = (0.0, 1.0, 0.5, 0.25, 0.75)
 SKEWED = (UNROLLED, "warp per row", "merge path", "row to a thread", "2048 nonzeros to a block, 8 to a thread")
-"""The mappings that Figure 33 is about, and two that they are compared with."""
+"""The mappings of Figure 33, and two to compare them with."""
 RANDOM = (UNROLLED, PLAIN, "warp per row", "row to a thread", CPU, DEFAULT)
 """The mappings that section 7.3 compares on four million entries at random."""
 STREAMED = (
     DEFAULT, UNROLLED, "merge path", "row to a thread", "row to 2 lanes", "row to 2 lanes, 4 at a time", "row to 4 lanes",
     "row to 4 lanes, 4 at a time", "row to 8 lanes, 2 at a time", "1024 nonzeros to a block, 8 to a thread, products first",
 )  # fmt: skip
-"""The mappings that are run on what streams through a device."""
+"""The mappings that run on inputs far larger than the caches (``part_streams``)."""
 WIDEST = 2 * 10**8
-"""Elements of a dense result beyond which matrices with empty rows have fewer rows."""
+"""Most elements of a dense result; matrices with empty rows get fewer rows to keep it."""
 TOOLS = ("memcheck", "racecheck", "initcheck")
 
 
@@ -48,9 +48,9 @@ class Asked:
     """The options of a part.
 
     Attributes:
-        inputs: files or names of part kernels.
-        runs: of each kernel.
-        size: of what is generated, as a share of what the paper has.
+        inputs: files or names of inputs, for part kernels.
+        runs: how many runs of each kernel are timed.
+        size: size of generated inputs, as a share of the paper's.
     """
 
     inputs: Sequence[str]
@@ -58,7 +58,7 @@ class Asked:
     size: float
 
     def scaled(self, count: int, least: int, times: float = 1.0) -> int:
-        """Return the share of a count that is asked for; ``times`` makes that share larger, up to the whole."""
+        """Return the share ``size`` of a count; ``times`` makes that share larger, up to the whole."""
         return max(least, int(count * min(1.0, times * self.size)))
 
 
@@ -74,7 +74,7 @@ def part_machine(device: Device, rows: Rows, asked: Asked) -> None:
 
 
 def part_right(device: Device, rows: Rows, asked: Asked) -> None:
-    """Schedules that the tuner lists, of every kernel, on whole numbers: their results are equal to the bit."""
+    """Check schedules that the tuner lists, of every kernel, on whole numbers: results have to be equal bit for bit."""
     for case in listed(asked.scaled(LISTED, 8)):
         rows.add(case.name, 0, case.expression, "generated", case.schedule, lambda case=case: ([], 0, _fault(case, device)))
 
@@ -90,7 +90,7 @@ def _fault(case: Listed, device: Device) -> str:
 
 
 def part_kernels(device: Device, rows: Rows, asked: Asked) -> None:
-    """All kernels on the inputs that are named; of their values the magnitudes, so that no sum cancels and errors are those of rounding."""
+    """Race all kernels on the named inputs, with absolute values, so that no sum cancels and errors are those of rounding."""
     sources = {Path(source).name: source for source in asked.inputs}
     for name in rows.unseen_first(sources):
         source = sources[name]
@@ -101,7 +101,7 @@ def part_kernels(device: Device, rows: Rows, asked: Asked) -> None:
 
 
 def part_tensors(device: Device, rows: Rows, asked: Asked) -> None:
-    """Kernels of tensors where what they have to read and write takes ten times as long as their launch, and more."""
+    """Race kernels of tensors on inputs so large that reading and writing them takes at least ten times as long as a launch."""
     slices, each = asked.scaled(2_000_000, 8), (asked.scaled(20_000_000 // length, 8) for length in (16, 128))
     made: dict[str, Callable[[], Tensor]] = {
         f"{slices:.0e} slices of 2 entries in order": lambda: in_order(slices, 1, 2),
@@ -117,7 +117,7 @@ def part_tensors(device: Device, rows: Rows, asked: Asked) -> None:
 
 
 def part_edges(device: Device, rows: Rows, asked: Asked) -> None:
-    """Mappings on matrices that break careless ones: right or not."""
+    """Check mappings on the edge cases of ``gpu_matrices.edges``."""
     for kernel in KERNELS:
         if kernel.order == 2 and not kernel.square:
             columns = max((extent for _, extent in kernel.columns), default=1)
@@ -127,8 +127,8 @@ def part_edges(device: Device, rows: Rows, asked: Asked) -> None:
 
 
 def part_skew(device: Device, rows: Rows, asked: Asked) -> None:
-    """Entries at random, with and without Figure 2e's temporary, and few long rows (section 7.3); Figure 33: rows of ever more different
-    lengths."""
+    """Race SpMV on entries at random, with and without Figure 2e's temporary, and on few long rows (section 7.3), and on rows of growing
+    skew (Figure 33)."""
     spread, entries = asked.scaled(4_000_000, 400), asked.scaled(400_000_000, 400)
     rows_of = {skew: f"{entries:.0e} entries, skew {skew:g}" for skew in SKEWS}
     at_random, long = f"{spread:.0e} entries at random", "100 long rows"
@@ -146,7 +146,7 @@ def part_skew(device: Device, rows: Rows, asked: Asked) -> None:
 
 
 def part_streams(device: Device, rows: Rows, asked: Asked) -> None:
-    """SpMV where all that is read comes from memory, once: x stays in the caches from row to row."""
+    """Race SpMV on matrices that are read from memory once, while x stays in the caches from row to row."""
     side = int(asked.scaled(25_000_000, 9) ** 0.5)
     shapes: dict[str, tuple[int, Sequence[int]]] = {
         "rows of 17 in a band": (asked.scaled(8_000_000, 20), range(17)),
@@ -157,13 +157,13 @@ def part_streams(device: Device, rows: Rows, asked: Asked) -> None:
 
 
 def part_far(device: Device, rows: Rows, asked: Asked) -> None:
-    """More than 2^31 stored entries."""
+    """Race SpMV on more than 2^31 stored entries."""
     matrix = far(asked.scaled(2_200_000, 100))
     race(SPMV, f"{matrix.nnz:.2e} entries", borrowed(matrix), device, rows, runs=3, only=FAR, others=False)
 
 
 def part_sanitizer(device: Device, rows: Rows, asked: Asked) -> None:
-    """NVIDIA's compute-sanitizer over a sample of part right, where the machine has it."""
+    """Run NVIDIA's compute-sanitizer, if installed, over a sample of part "right"."""
     program = shutil.which("compute-sanitizer")
     for tool in TOOLS:
         rows.add("whole numbers", 0, "a sample", "compute-sanitizer", tool, lambda tool=tool: ([], 0, _sanitized(program, tool)))
@@ -183,13 +183,13 @@ def _sanitized(program: str | None, tool: str) -> str:
 
 
 def check_sample() -> int:
-    """Run 12 of the schedules of part right; return how many are wrong."""
+    """Run 12 of the schedules of part "right"; return how many are wrong."""
     device = Device.here("cuda")
     return sum(_fault(case, device) != "yes" for case in listed(12))
 
 
 def note_state(rows: Rows, when: str) -> None:
-    """Write down the clocks of the device and what holds them back."""
+    """Record the clocks of the device and what holds them back."""
     state = gpu_state()
     if state:
         shown = ", ".join(f"{name} {value}" for name, value in state.items() if name not in ("name", "driver_version"))
@@ -201,9 +201,9 @@ PARTS: Mapping[str, Part] = {
     "machine": part_machine, "streams": part_streams, "skew": part_skew, "far": part_far, "tensors": part_tensors, "kernels": part_kernels,
     "edges": part_edges, "right": part_right, "sanitizer": part_sanitizer,
 }  # fmt: skip
-"""The parts by name, the most telling first; of what a device has rows for already, the rest comes before all that is through."""
+"""The parts by name, the most important first; parts that are not finished on a device come before those that are."""
 
 MINUTES = {
     "machine": 0.5, "streams": 1.0, "skew": 4.0, "far": 1.5, "tensors": 2.0, "kernels": 4.0, "edges": 1.5, "right": 2.0, "sanitizer": 2.0,
 }  # fmt: skip
-"""Minutes after which a part makes room for the others in the first round."""
+"""Minutes that each part has in the first round."""

@@ -1,4 +1,4 @@
-"""Schedules of a kernel and its rivals on one GPU, each checked, then timed by the device's clock: a row for each."""
+"""Schedules of a kernel and its rivals on one GPU: each is checked, then timed by the device's clock, and gives a row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Measured = tuple[list[float], int, str]
 
 @frozen
 class Device:
-    """Where kernels run: ``target`` of ``sparsetune.compile``, what the device is called, and its architecture or the compiler for it."""
+    """Where kernels run: the ``target`` of ``sparsetune.compile``, the name of the device, and its architecture or the compiler for it."""
 
     target: str
     name: str
@@ -56,7 +56,7 @@ class Device:
 
 @cache
 def _compiled(kernel: GpuCase, schedule: str | None, target: str) -> Kernel:
-    """Return a kernel, which all inputs share."""
+    """Return a compiled kernel; all inputs share it."""
     return compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target=target)
 
 
@@ -80,7 +80,7 @@ def race(
         return known[0]
 
     def moved() -> int:
-        """Return the bytes that every kernel has to read or write: of the operands and the result."""
+        """Return the bytes of the operands and the result, which every kernel has to read or write."""
         return sum(map(_bytes, operands.values())) + _bytes(wanted())
 
     def ours(schedule: str | None) -> Callable[[], Measured]:
@@ -114,11 +114,11 @@ def race(
 
 
 SLOW, FEW = 0.05, 3
-"""Seconds from which on a kernel is run a few times only."""
+"""A kernel that takes at least so many seconds runs only a few times."""
 
 
 def _several(seconds: Callable[[int, int], list[float]], runs: int, flushed: int) -> list[float]:
-    """Return the seconds of so many runs; of a few where each is long."""
+    """Return the seconds of ``runs`` runs, of fewer if each is long."""
     first = seconds(1, flushed)
     return seconds(FEW if first[0] > SLOW else runs, flushed)
 

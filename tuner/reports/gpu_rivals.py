@@ -1,6 +1,6 @@
-"""Whom generated kernels are raced against on a GPU: kernels written by hand (csrc/st_gpu_rivals.cu), and the libraries that are installed.
+"""The rivals of generated kernels on a GPU: kernels written by hand (csrc/st_gpu_rivals.cu), and the installed libraries.
 
-Each rival has its operands on the device before it is timed, and is timed by the device's clock, as ours are.
+As for our kernels, operands are on the device before a rival is timed, and its time is by the device's clock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Started:
 
     Attributes:
         result: computes, and returns the result on the host.
-        seconds: ``seconds(runs, flushed)``: what so many runs take, each after so many bytes of other memory were written.
+        seconds: ``seconds(runs, flushed)`` returns the seconds of ``runs`` runs, each after ``flushed`` bytes of other memory were written.
     """
 
     result: Callable[[], Any]
@@ -39,7 +39,7 @@ class Started:
 
 @frozen
 class Run:
-    """A rival's kernel: ``what`` it is, and what brings its operands to the device."""
+    """A rival's kernel: its name ``what``, and a function that brings its operands to the device and returns it started."""
 
     what: str
     start: Callable[[], Started]
@@ -49,7 +49,7 @@ SOURCE = CSRC / "st_gpu_rivals.cu"
 
 
 def by_hand(library: Any, compiler: str) -> CudaKernel:
-    """Return the kernels written by hand, which a loaded object has."""
+    """Return the kernels written by hand, loaded from their compiled object."""
     inputs = [ArrayParameter(name, kind, ("", "values")) for name, kind in (("pos", I32), ("crd", I32), ("values", F64), ("first", F64))]
     inputs.append(ArrayParameter("result", F64, ("", "values"), writable=True))
     return CudaKernel(library, library.st_kernel, tuple(inputs), True, compiler, ())
@@ -60,7 +60,7 @@ _BY_HAND = {"SpMV": ((0, "row to a warp"), (1, "merge path")), "SpMM 32": ((2, "
 
 
 def runs_by_hand(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
-    """Yield the kernels by hand that compute what a kernel does; ``rivals`` loads them when the first is started."""
+    """Yield the handwritten kernels that compute what a kernel does; ``rivals`` loads them when the first is started."""
     for number, what in _BY_HAND.get(kernel, ()):
         yield Run(what, partial(_started, rivals, kernel, operands, number))
 
@@ -84,7 +84,7 @@ def _started(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[st
 
 
 def installed() -> list[str]:
-    """Return the libraries to race against that this Python has."""
+    """Return the names of the installed libraries that can be raced."""
     return [name for name in ("cupy", "torch") if find_spec(name) is not None]
 
 
@@ -97,7 +97,7 @@ def runs_of_libraries(kernel: str, operands: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _of_library(name: str, start: Callable[..., Started], kernel: str, operands: Mapping[str, Any]) -> Started:
-    """Start a library's kernel; whatever goes wrong in a library becomes a row, and the measurement goes on."""
+    """Start a library's kernel. An error in a library is raised as one that becomes a row, so that the measurement goes on."""
     try:
         started = start(import_module(name), kernel, operands)
     except Exception as error:
@@ -120,7 +120,7 @@ def _failure(name: str, error: Exception) -> BuildError:
 
 
 def _cupy(cupy: Any, kernel: str, operands: Mapping[str, Any]) -> Started:
-    """CuPy's compressed rows multiply through cuSPARSE."""
+    """Start a kernel of CuPy, whose CSR matrices multiply by cuSPARSE."""
     cupy.get_default_memory_pool().free_all_blocks()
     sparse = import_module("cupyx.scipy.sparse")
     first, second = operands.values()
@@ -194,4 +194,4 @@ _LIBRARIES: Mapping[str, tuple[str, tuple[str, ...], Callable[..., Started]]] = 
     "cupy": ("cuSPARSE by @", ("SpMV", "SpMM", "SpGEMM"), _cupy),
     "torch": ("torch.sparse", ("SpMV", "SpMM", "SDDMM", "SpGEMM"), _torch),
 }
-"""By its name: what is raced, the kernels that it has, and what starts one."""
+"""By the name of a library: what is raced, the kernels that it has, and the function that starts one."""

@@ -1,4 +1,4 @@
-"""Rows of measurements on a GPU, in one CSV file: each is written as soon as it is there."""
+"""Rows of measurements on a GPU, in one CSV file; each row is written at once."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Row:
 
 
 FILE, BEGUN = "gpu.csv", "gpu.begun"
-"""Files: the rows of all parts and devices; which row is begun, written once for each try."""
+"""Names of files: the rows of all parts and devices; and the rows that were begun, written once for each try."""
 
 TRIES = 2
-"""How often a row is tried that never ends; then it is written, and says so."""
+"""How often a row that does not end is tried; after that, the row says so."""
 
 
 class DeviceLostError(Exception):
-    """The device reported an error, after which it is of no use to this process."""
+    """The device reported an error, after which this process cannot use it any more."""
 
 
 class Rows:
-    """The rows of a part, in a file that is written on with every row."""
+    """The rows of a part, in a file to which every row is appended at once."""
 
     def __init__(self, folder: Path, part: str, device: str, minutes: float) -> None:
         self.path, self.part, self.device = folder / FILE, part, device
@@ -65,16 +65,16 @@ class Rows:
             self._write([field.name for field in fields(Row)])
 
     def unseen_first(self, names: Iterable[str]) -> list[str]:
-        """Return names of inputs, those of which there is no row yet before the others."""
+        """Return names of inputs, those without a row first."""
         seen = {name for name, *_ in self._known}
         return sorted(names, key=seen.__contains__)
 
     def add(self, name: str, data: int, kernel: str, who: str, what: str, measure: Callable[[], tuple[list[float], int, str]]) -> None:
-        """Measure and write a row, unless it is there.
+        """Measure and write a row, unless the file has it.
 
         Raises:
             TimeoutError: the part's time is over.
-            DeviceLostError: the row says what the device reported; a new process goes on behind it.
+            DeviceLostError: the device reported an error, which is in the row; a new process goes on with the next row.
         """
         key = (name, kernel, who, what)
         if key in self._known:
@@ -100,11 +100,11 @@ class Rows:
         click.echo(f"{name}: {kernel}, {who}, {what}: {shown}, {'right' if right == 'yes' else right}")
         if is_lost:
             raise DeviceLostError
-        gc.collect()  # memory of the device that nothing refers to any more
-        gc.freeze()  # what is left stays; looking through it after every row would take longer than the row
+        gc.collect()  # frees memory of the device
+        gc.freeze()  # the remaining objects stay; looking through them after every row would take longer than the row
 
     def _tries(self, key: tuple[str, ...]) -> int:
-        """Note that a row is begun, and return how often it was, this time included."""
+        """Note that a row is begun, and return how often it was begun, this time included."""
         begun = self._begun.read_text().splitlines() if self._begun.exists() else []
         name = " | ".join((self.part, *key))
         begun = [*(line for line in begun if line == name), name]
@@ -123,7 +123,7 @@ def _key(row: Row) -> tuple[str, str, str, str]:
 
 
 def left_first(parts: Iterable[str], rows: Iterable[Row], device: str) -> list[str]:
-    """Return parts, those that have not come to their end on a device before the others."""
+    """Return parts, those that are not finished on a device first."""
     ended = {row.part for row in rows if row.device == device and row.kernel == "state" and row.what.startswith("end ")}
     return sorted(parts, key=ended.__contains__)
 

@@ -6,7 +6,7 @@ _FIBRES = "collapse(i, j, f); pos(f, p, B(i,j,k));"
 _NONZEROS = "collapse(j, k, f); collapse(i, f, g); pos(g, p, B(i,j,k));"
 _LANES = "parallelize({}, gpu_warp, no_races, lanes, {})"
 _PAIR = "split({0}, t, {0}1, 2);"
-"""Two columns to a thread, which loads them at once."""
+"""Gives two columns to a thread, which loads them with one instruction."""
 
 TTV = (
     *((f"fibre to a thread, {registers} registers", f"{_FIBRES} parallelize(p, gpu_thread, no_races, registers, {registers})")

@@ -1,4 +1,4 @@
-"""How much a kernel has to do on an input, and how much of that stands in one row or column."""
+"""How much work an input is for a kernel, and how much of it is in one row or column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...compiler.storage.tensor import Tensor
 
 
 def products(data: Tensor) -> NDArray[np.int64]:
-    """Return how many products each row of the square of a matrix adds up."""
+    """Return, for each row of the square of a matrix, how many products it adds up."""
     stored: Any = data.to_scipy()
     counts = np.diff(stored.indptr).astype(np.int64)[stored.indices]
     return np.diff(np.concatenate(([0], np.cumsum(counts)))[stored.indptr])

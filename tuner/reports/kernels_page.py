@@ -20,7 +20,7 @@ _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75)
 
 
 def kernels_page(rows: Sequence[Figure], wanted: Sequence[Item], command: str) -> str:
-    """Return the page; arguments as of ``decisions_page``."""
+    """Return the page; the arguments are those of ``decisions_page``."""
     by_item = _by_item(rows)
     beside = _beside(by_item)
     left_out = sum(row.column == LEFT_OUT for row in rows)
@@ -65,7 +65,7 @@ Intervals and schedules stand in `decisions.csv`.
 
 
 def profile_plot(rows: Sequence[Figure]) -> str:
-    """Return the plot of the fastest library's time over ours, all items sorted, a line for each column and number of threads, as SVG."""
+    """Return a plot of the fastest library's time over ours, as SVG: all items sorted, a line for each column and number of threads."""
     beside, lines = _beside(_by_item(rows)), dict[str, list[float]]()
     for threads in sorted({item.threads for item in beside}):
         for column in _SHOWN:

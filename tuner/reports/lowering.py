@@ -1,9 +1,9 @@
-"""How fast schedules become C, beside another version: ``python -m sparsetune.tuner.reports.lowering --base PATH``.
+"""How fast C is generated for schedules, compared with another version: ``python -m sparsetune.tuner.reports.lowering --base PATH``.
 
-Writes ``lowering.md``. PATH is a folder that holds a checkout named ``sparsetune``. Both versions run in processes of their own, in turn;
-processor time counts, the least of all rounds, since other work can only add to it. Schedules are the candidates of the expression with
-usual parameters, as far as both versions take them. The C compiler is not run. Python's byte code is there, as it is wherever a package
-has been installed or imported before: a run of each version that does not count writes it.
+Writes ``lowering.md``. PATH is a folder that holds a checkout named ``sparsetune``. Both versions run in processes of their own, in turn.
+The least processor time of all rounds counts, since other work can only add to it. Schedules are the candidates of the expression with
+usual parameters that both versions accept. The C compiler is not run. A first run of each version, which does not count, writes Python's
+byte code, as importing or installing a package does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HERE = Path(__file__).resolve().parents[3]
 
 @frozen
 class Speed:
-    """Seconds of the import and until the first C, and schedules a second, of the older version and of this one."""
+    """Seconds of the import and until the first C, and schedules a second, each of the older version and of this one."""
 
     kernel: str
     imported: tuple[float, float]
@@ -70,7 +70,7 @@ def measured(kernel: str, base: Path, rounds: int) -> Speed:
 
 
 def _asked(request: Mapping[str, Any], folder: Path, byte_code: str) -> dict[str, Any]:
-    """Return what a version in a folder replies; the folder of this file is not on its path."""
+    """Return the reply of the version in a folder; the folder of this file is not on its path."""
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONPYCACHEPREFIX": byte_code, "PYTHONDONTWRITEBYTECODE": ""}
     run = subprocess.run(
         [sys.executable, "-P", str(_PROBE)], input=json.dumps(request), env=environment, capture_output=True, text=True, check=True
@@ -109,7 +109,7 @@ takes {1e3 * imports[0]:.2f} ms (before: {1e3 * imports[1]:.2f}).
 @click.option("--kernel", "kernels", multiple=True, type=click.Choice(list(KERNELS)), help="only these, and no page is written")
 def main(base: Path, results: Path, rounds: int, kernels: tuple[str, ...]) -> None:
     """Measure how fast schedules become C, beside the version in a folder."""
-    if not (base / "sparsetune" / "__init__.py").is_file():  # or the version at hand would be timed beside itself
+    if not (base / "sparsetune" / "__init__.py").is_file():  # without it this version would be compared with itself
         raise click.UsageError(f"{base} holds no checkout named 'sparsetune'")
     speeds = [measured(kernel, base.resolve(), rounds) for kernel in kernels or KERNELS]
     asked = ["git", "-C", str(base / "sparsetune"), "rev-parse", "--short", "HEAD"]

@@ -1,9 +1,8 @@
 """Prints as JSON how long one version of sparsetune takes to compile to C: ``python -P lowering_probe.py`` with its folder first on
 the path.
 
-Nothing is asked of the version but its public interface. The request, JSON on standard input, has an expression, formats, and schedules;
-the reply has processor time: of the import, until a first kernel has its C, from text on, and for each schedule, applied, checked and
-lowered.
+Only the public interface of the version is used. The request, JSON on standard input, has an expression, formats, and schedules. The reply
+has seconds of processor time: of the import, from text to the C of a first kernel, and of applying, checking and lowering each schedule.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def ratio(found: Comparison | None) -> str:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Return the geometric mean; NaN of nothing."""
+    """Return the geometric mean; NaN if there are no values."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 

@@ -1,7 +1,8 @@
 """``results/nights.md``: how often ``tune-kernel nightly`` is wrong.
 
-Two copies of this version race, one of them with a change without effect that alters every generated source: whatever is found is a false
-alarm. Then one of them is made a fifth slower in one place, which is to be found. Processes that keep cores busy come and go meanwhile.
+Two copies of this version race, one of them with a change without effect that alters every generated source: every change that is found is
+a false alarm. Then one of them is made a fifth slower in one place, which has to be found. Processes that keep cores busy come and go
+meanwhile.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ static double st_seconds_now(void) { struct timespec t; clock_gettime(CLOCK_MONO
 
 @frozen
 class Edit:
-    """A change of one file of a copy: a text that stands there once, what takes its place, and what is added at the end."""
+    """A change of one file of a copy: a text that occurs once, its replacement, and a text added at the end."""
 
     path: str
     old: str
@@ -58,7 +59,7 @@ class Edit:
     end: str = ""
 
     def make(self, root: Path) -> None:
-        """Change the file. Raises ``TuningError``: the text does not stand there once, since the code has changed."""
+        """Change the file. Raises ``TuningError``: the text does not occur exactly once, since the code has changed."""
         path = root / self.path
         text = path.read_text()
         if text.count(self.old) != 1:
@@ -117,10 +118,10 @@ class Night(Taken):
     """The answer of one run of the command.
 
     Attributes:
-        planted: of ``PLANTED``, or "nothing".
+        planted: one of ``PLANTED``, or "nothing".
         company: the share of the time that other processes kept the cores busy.
-        seconds: how long it took.
-        items, regressions, improvements, undecided: how many.
+        seconds: how long the run took.
+        items, regressions, improvements, undecided: how many there were.
         found: names of the items that regressed, with a semicolon between them.
     """
 
@@ -135,7 +136,7 @@ class Night(Taken):
 
 
 def copies(folder: Path, edits: tuple[Edit, ...]) -> tuple[Path, Path]:
-    """Return two copies of this version: one as it is, one with edits and a change without effect that alters every source."""
+    """Return two copies of this version: one unchanged, one with edits and a change without effect that alters every source."""
     older, newer = folder / "older" / "sparsetune", folder / "newer" / "sparsetune"
     for place in (older, newer):
         copy_version(place)
@@ -145,8 +146,7 @@ def copies(folder: Path, edits: tuple[Edit, ...]) -> tuple[Path, Path]:
 
 
 def night(older: Path, newer: Path, suite: str, folder: Path, margin: float) -> dict[str, Any]:
-    """Run the command in one copy with the other as its base; compiled objects are kept in a folder of both. Return what a ``Night`` says
-    of it."""
+    """Run the command in one copy with the other as its base, sharing a folder of compiled objects; return the fields of a ``Night``."""
     path = os.pathsep.join([str(newer.parent), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, "SPARSETUNE_CACHE": str(folder / "cache")}
     program = "from sparsetune.tuner.cli import main; main()"

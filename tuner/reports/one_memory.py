@@ -1,6 +1,6 @@
 """Contestants of a race that write into the same memory, as candidates of a search do.
 
-A kernel that waits for memory is up to a tenth faster or slower by the pages in which its result lies, whatever its schedule. If each
+A kernel bound by memory is up to a tenth faster or slower depending on the pages in which its result lies, whatever its schedule. If each
 contestant had a result of its own, races would compare that luck.
 """
 
@@ -18,10 +18,10 @@ from ..problem import Problem
 
 
 class OneMemory:
-    """Binds schedules of a problem; the first one runs once, and the others write where it wrote. Sparse results are made anew by each run.
+    """Binds schedules of a problem so that all write into the result of the first. (A sparse result is a new object in each run.)
 
     Args:
-        problem: whose operands all read.
+        problem: gives the operands.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -29,7 +29,7 @@ class OneMemory:
         self._out: NDArray[Any] | None = None
 
     def bind(self, schedule: Schedule) -> BoundKernel:
-        """Return a bound schedule. Raises ``SparsetuneError``: it is not one of the problem's expression, or does not compile."""
+        """Return a bound schedule. Raises ``SparsetuneError``: the schedule is not legal for the expression, or does not compile."""
         run = compile_problem(self._problem, schedule).bind(self._problem.operands, self._problem.threads, self._out)
         if self._out is None and isinstance(result := run(), np.ndarray) and result.ndim:
             self._out = result

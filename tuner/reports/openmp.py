@@ -1,6 +1,6 @@
-"""``results/openmp.md``: loops of short kernels on the team of threads (csrc/st_team.c) beside the same kernels on OpenMP's threads.
+"""``results/openmp.md``: loops of short kernels on the team of threads (csrc/st_team.c) and on OpenMP's threads.
 
-A kernel is compiled once; what changes between two blocks of calls is who runs its pieces.
+A kernel is compiled once; only the threads that run its pieces change between two blocks of calls.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ROWS = (100, 300, 1000, 2000, 6000)
 """Rows of the matrices, whose products take 5 to 500 microseconds with one thread."""
 
 WANTED = 1.03
-"""How many times as long as OpenMP's threads the team may take."""
+"""The aim: the team's time over that of OpenMP's threads is at most this."""
 
 _PAUSE, _FIRST = 0.01, 30
-"""Before each block: a pause in seconds, in which waiting threads fall asleep, and calls that are not timed."""
+"""Before each block: a pause in seconds, in which waiting threads fall asleep, and a number of calls that are not timed."""
 
 _BLOCK = 2e-3
 """Seconds of a block, of 50 calls at least."""
@@ -50,9 +50,9 @@ class Loop(Taken):
     """Calls in a loop.
 
     Attributes:
-        rows: of the matrix.
-        serial, team, openmp: seconds a call with one thread, and with two; medians over blocks.
-        ratio, low, high: of the team's time over OpenMP's, in the same rounds.
+        rows: how many the matrix has.
+        serial, team, openmp: seconds a call: with one thread, with two of the team, with two of OpenMP; medians over blocks.
+        ratio, low, high: the team's time over OpenMP's in the same rounds, with its 95% interval.
     """
 
     rows: int
@@ -65,7 +65,7 @@ class Loop(Taken):
 
 
 def measured(rows: int, rounds: int) -> Loop:
-    """Time blocks of calls of SpMM, in another order each round."""
+    """Time blocks of calls of SpMM, in a new order each round."""
     matrix = generate(f"random:uniform:{rows}x{rows}:nnz={8 * rows}", "csr")
     operands = {"A": matrix, "X": np.ones((rows, COLUMNS))}
     kernel = compile_kernel("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, schedule="parallelize(i, cpu_thread, no_races, static)")

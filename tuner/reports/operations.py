@@ -1,4 +1,4 @@
-"""Operations of loop nests, counted by running their loop IR, beside what a formula expects."""
+"""Operations of loop nests, counted by running their loop IR, and the counts that formulas give."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..kernels import compile_problem
 from .records import Count
 from .workloads import KernelCase, operands_of, problem_of
 
-_VECTORS = VectorUnit(64)  # only how many operations the interpreter does at once; a vector counts once a lane
+_VECTORS = VectorUnit(64)  # makes the interpreter faster and changes no count, since each lane counts
 
 
 def fibres(source: Tensor) -> int:

@@ -50,9 +50,9 @@ class Point:
     """One library on one input.
 
     Attributes:
-        seconds: median.
+        seconds: median of a run.
         ratio, low, high: its time over that of the tuned kernel, the median of paired rounds with its 95% interval.
-        schedule: of ours; empty: the default's.
+        schedule: that of our kernels; empty: the default.
         load: load average when the race began.
     """
 
@@ -105,7 +105,7 @@ def main(results: Path, time_budget: float, threads: int | None, inputs: tuple[s
 
 
 def _cases(inputs: Sequence[str]) -> Iterator[tuple[KernelCase, str, Callable[[], Tensor | None]]]:
-    """Yield kernels and names of real inputs, with what loads one."""
+    """Yield kernels and names of real inputs, with a function that loads the input."""
     for case in CASES:
         for name in case.inputs:
             if name not in SYNTHETIC and (not inputs or name in inputs):
@@ -115,7 +115,7 @@ def _cases(inputs: Sequence[str]) -> Iterator[tuple[KernelCase, str, Callable[[]
 def measured(
     case: KernelCase, name: str, source: Tensor, threads: int, time_budget: float, peers: Sequence[Peer], database: Path
 ) -> list[Point]:
-    """Tune a kernel on an input, then run it in turn with everything beside it."""
+    """Tune a kernel on an input, then run it in turn with everything that it is compared with."""
     operands = operands_of(case, source)
     best = tune(case.expression, operands, case.result, time_budget=time_budget, threads=threads, database=database).best
     load = os.getloadavg()[0]
@@ -137,7 +137,7 @@ def ratios_of(points: Sequence[Point], library: str) -> dict[str, list[float]]:
 
 
 def untuned(points: Sequence[Point]) -> list[Point]:
-    """Return the points of what runs untuned: the static model's choice, else the default."""
+    """Return the points of untuned kernels: the static model's choice, else the default."""
     chosen = {(point.kernel, point.input) for point in points if point.library == OURS_UNTUNED}
     return [
         point for point in points
@@ -146,7 +146,8 @@ def untuned(points: Sequence[Point]) -> list[Point]:
 
 
 def outside_ratios(outside: Sequence[Outside], points: Sequence[Point], peer: str) -> dict[str, list[float]]:
-    """Return the times of a program that was run elsewhere over ours of then, by kernel: the inputs and threads of the points."""
+    """Return the times of a program that ran on another machine over those of our kernels there, by kernel, for the inputs and threads of
+    the points."""
     asked = {(point.kernel, point.input, point.threads) for point in points}
     found: dict[str, list[float]] = {}
     for one in outside:
@@ -176,7 +177,7 @@ def _by_kernel(points: Sequence[Point]) -> dict[str, list[float]]:
 
 
 def page(points: Sequence[Point], outside: Sequence[Outside]) -> str:
-    """Return the page that stands behind the picture."""
+    """Return the page of the picture."""
     first = points[0]
     states = sorted({(one.machine, one.date, one.commit) for one in points})
     loads = [one.load for one in points]

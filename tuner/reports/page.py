@@ -22,7 +22,7 @@ HAND = "hand-written C"
 
 @frozen
 class Material:
-    """The rows of which the page is made.
+    """The data of the page.
 
     Attributes:
         races: all rows.
@@ -41,7 +41,7 @@ class Material:
         return States(self.races.rows.values())
 
     def named(self, figure: str, kernel: str, name: str) -> str:
-        """Return the name of an input as it stands in a table: with marks where its rows are not of the page's own state."""
+        """Return the name of an input for a table, with marks if its rows were taken in another state than most of the page."""
         return name + self.states.mark(row for row in self.races.rows.values() if row.race == (figure, kernel, name))
 
 
@@ -100,7 +100,7 @@ Schedules: last section.
 
 
 def _means(gains: Mapping[int, Sequence[tuple[str, float]]]) -> str:
-    """Return the geometric means of the speedups by threads: of all kernels, and without TTMc, whose default is no one's choice."""
+    """Return the geometric means of the speedups by threads: of all kernels, and without TTMc, whose default nobody would choose."""
     parts = []
     for what, wanted in (("all kernels", lambda kernel: True), ("without TTMc", lambda kernel: not kernel.startswith("TTMc"))):
         found = {threads: [gain for kernel, gain in those if wanted(kernel)] for threads, those in gains.items()}
@@ -110,7 +110,7 @@ def _means(gains: Mapping[int, Sequence[tuple[str, float]]]) -> str:
 
 
 def _budgets(material: Material) -> str:
-    """Return how long the campaigns were that chose the schedules, as far as it was written down."""
+    """Return trials and seconds of the campaigns that chose the schedules, as far as they were recorded."""
     known = [chosen for chosen in material.chosen.values() if chosen.trials is not None]
     if not known:
         return "Trials and seconds of the campaigns were not written down when these schedules were chosen."

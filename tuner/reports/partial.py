@@ -1,4 +1,4 @@
-"""Rows of results that are kept while a long measurement runs, so that it goes on where it was stopped."""
+"""Rows of results that are saved while a long measurement runs, so that it goes on where it was stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 
 
 class Partial(Generic[Row]):
-    """Rows in a file of their own, until all are there.
+    """Rows in a file of their own, as long as the measurement is not complete.
 
     Args:
         path: of the file.
@@ -32,12 +32,12 @@ class Partial(Generic[Row]):
         write_rows(self._path, self.rows)
 
     def done(self) -> None:
-        """Forget the file."""
+        """Remove the file."""
         self._path.unlink(missing_ok=True)
 
 
 def write_rows(path: Path, rows: Sequence[Any]) -> None:
-    """Write instances of one dataclass as CSV, its fields in order; the file is the old one or the new one whatever happens."""
+    """Write instances of one dataclass as CSV, its fields in order; whatever happens, the file is the old one or the new one, whole."""
     text, names = io.StringIO(), [field.name for field in fields(rows[0])] if rows else []
     writer = csv.writer(text)
     writer.writerow(names)
@@ -46,7 +46,7 @@ def write_rows(path: Path, rows: Sequence[Any]) -> None:
 
 
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """Return what ``write_rows`` wrote."""
+    """Return the rows of a file of ``write_rows``."""
     types = {"str": str, "int": int, "float": float}
     readers = {field.name: types[str(field.type)] for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
     with path.open(newline="") as file:

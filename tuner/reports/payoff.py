@@ -1,4 +1,4 @@
-"""``results/payoff.md``: what the asymptotic frontier is worth: its best schedule against the default, over dimensions and densities.
+"""``results/payoff.md``: the speed of the asymptotic frontier's best schedule over the default's, by dimension and density.
 
     python -m sparsetune.tuner.reports.payoff
 
@@ -29,11 +29,11 @@ from .states import States
 COMMAND = "python -m sparsetune.tuner.reports.payoff"
 DENSITY, ENOUGH, GROWTH = 0.01, 0.1, 1.5
 PARTS, DENSITIES = (0.125, 0.25, 0.5, 1.0), (0.0025, 0.005, 0.02)
-"""Dimensions, as shares of the largest; densities at half of it."""
+"""Dimensions, as shares of the largest; densities for half the largest."""
 MOST_BYTES, ENTRY = 240e6, 12
-"""No operand of the growing inputs takes more, at 8 bytes a value and 4 a coordinate; making one takes several times as much."""
+"""Most bytes of an operand of the growing inputs, at 8 a value and 4 a coordinate; making one takes several times as many."""
 MOST, SECONDS = 6, 0.5
-"""Programs of one frontier that are built, one of every cost at least; seconds for every point."""
+"""How many programs of one frontier are built (at least one of every cost); seconds for every point."""
 
 
 @frozen
@@ -80,7 +80,7 @@ def _uniform(found: Exploration, dimension: int, density: float) -> Operands:
 
 
 def _grown(found: Exploration, default: Kernel) -> int:
-    """Return the least tried dimension at which the default takes long enough."""
+    """Return the first tried dimension at which the default takes long enough."""
     dimension, order = 32, max(map(len, found.formats.values()))
     largest = int((MOST_BYTES / ENTRY / DENSITY) ** (1 / order))
     while dimension < largest:
@@ -128,7 +128,7 @@ Plot: `payoff.svg` (speedup over dimension, density {DENSITY}). Raw: `payoff.csv
 
 
 def _bytes_needed(point: Point) -> float:
-    """Return the size of a matrix at which a default that takes time in proportion to what it stores takes long enough."""
+    """Return the bytes of a matrix with which the default would take long enough, if its time is proportional to the entries."""
     return ENOUGH / point.default * DENSITY * point.dimension**2 * ENTRY
 
 

@@ -1,8 +1,8 @@
-"""``results/pruning.md``: whether pruning is safe. Small spaces are measured whole, to see if the fastest schedule is on the frontier.
+"""``results/pruning.md``: whether pruning is safe. All schedules of small spaces run, to see if the fastest is on the frontier.
 
     python -m sparsetune.tuner.reports.pruning
 
-Schedules that become the same code are measured once: protocols may only say what formats say already.
+Schedules with the same code are measured once, since protocols may only repeat what formats say.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .records import Taken
 from .states import States
 
 COMMAND = "python -m sparsetune.tuner.reports.pruning"
-NOISE = 1.1  # times the fastest: up to this a schedule counts as just as fast, on a shared machine
+NOISE = 1.1  # on a shared machine, a schedule that takes up to this many times the least time counts as equally fast
 SPACES = (("SpMV2", "pigeon", 700), ("SpGEMM", "pigeon", 400), ("SpGEMM2", "pigeon-taco", 300))
 """Kernel, preset, and the dimension of its square inputs."""
 PATTERNS = {
@@ -33,12 +33,12 @@ PATTERNS = {
     "banded": "banded:{size}:bandwidth=3:seed={seed}",
 }
 SECONDS, FEW = 5.0, 6
-"""Seconds for a first race of a whole space on one pattern, and how many of its fastest, on and off the frontier, meet again."""
+"""Seconds for a first race of a whole space on one pattern, and how many of the fastest, on and off the frontier, race again."""
 
 
 @frozen
 class Finding(Taken):
-    """The fastest program on the frontier and the fastest beside it: their least seconds, and how much work they do.
+    """The fastest program on the frontier and the fastest off it: their least seconds, and how much work they do.
 
     ``inside_work`` and ``outside_work`` are counts of ``contest.work``.
     """
@@ -58,12 +58,12 @@ class Finding(Taken):
 
     @property
     def ratio(self) -> float:
-        """How many times as long the frontier's best takes as the fastest of the whole space; 1 where the two are one."""
+        """The time of the frontier's best program over that of the fastest of the whole space; 1 if they are the same program."""
         return self.inside / min(self.inside, self.outside)
 
 
 def measured(kernel: str, preset: str, dimension: int, patterns: Sequence[str]) -> Iterator[Finding]:
-    """Yield what some patterns give on a whole space."""
+    """Yield the findings on a whole space, one for each pattern."""
     found = explored(kernel, preset)
     schedules = _whole(found, preset)
     programs = different(compiled(found, dict.fromkeys(schedules)))

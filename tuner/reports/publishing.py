@@ -1,4 +1,4 @@
-"""Where reports are written: folders that are there before anything is measured, and pages that are there whole or not at all."""
+"""Writing reports: folders are made and checked before anything is measured, and pages are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..written import write_whole
 
 
 def ready_folder(folder: Path) -> Path:
-    """Return a folder that files can be written into, made where there is none.
+    """Return a folder that files can be written into, making it if it does not exist.
 
     Raises:
-        click.BadParameter: it cannot be made, or nothing can be written into it.
+        click.BadParameter: it cannot be made, or no file can be written into it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ results_option = folder_option("--results", Path("results"), "folder of the page
 
 
 def publish(path: Path, text: str) -> None:
-    """Write a page, a picture or rows: the file is the old one or the new one whatever happens.
+    """Write a page, a picture or rows; whatever happens, the file is the old one or the new one, whole.
 
     Raises:
         click.ClickException: it cannot be written.

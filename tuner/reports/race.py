@@ -1,4 +1,4 @@
-"""Timing several functions in turn, so that whatever else the machine does meets all of them alike."""
+"""Timing several functions in turn, so that other work of the machine disturbs all of them alike."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..measure.sampling import least_of
 Name = TypeVar("Name", bound=Hashable)
 
 SHORTEST = 2e-3
-"""Seconds: shorter functions run several times a sample."""
+"""Least seconds of a sample: shorter functions run several times in one."""
 
 _SAMPLES = 2
-"""Samples in each turn, of which the faster counts, as in the finals of a search: the first finds the caches full of what others use."""
+"""Samples in each turn, of which the fastest counts, as in the finals of a search: before the first, caches hold the data of others."""
 
 
 @frozen
 class Pace:
-    """How long a race takes: rounds until so many seconds are over, within bounds."""
+    """How long a race takes: rounds go on until the seconds are over, within bounds on their number."""
 
     seconds: float = 8.0
     fewest: int = 7
@@ -53,13 +53,13 @@ class Series:
         return (ordered[-1 - quarter] - ordered[quarter]) / 2 / self.median
 
     def over(self, other: Series) -> Comparison:
-        """Return how many times longer this took than another of the same race: paired ratios and their interval."""
+        """Return the time of this function over that of another in the same race: the median of paired ratios with its interval."""
         return compare(self.times, other.times)
 
 
 def race(runs: Mapping[Name, Callable[[], Any]], pace: Pace) -> dict[Name, Series]:
-    """Return the times of functions that were called in turn, each in caches that hold its own data as far as they can, as in a loop of
-    calls; those given under two names run once a round."""
+    """Call functions in turn and return their times. The data of each are in the caches when it is timed, as in a loop of calls. A function
+    with two names runs once a round."""
     firsts = {id(run): name for name, run in reversed(list(runs.items()))}
     contestants = [name for name, run in runs.items() if firsts[id(run)] == name]
     batches = {name: max(1, math.ceil(SHORTEST / max(least_of(runs[name], 1, 3), 1e-9))) for name in contestants}

@@ -19,7 +19,7 @@ from .race import Series
 
 @frozen(kw_only=True)
 class Taken:
-    """Where, when (ISO 8601, a day) and with which version something was measured; empty where that is not known."""
+    """The machine, the day (ISO 8601) and the commit of a measurement; empty texts where they are not known."""
 
     machine: str = field(default_factory=lambda: this_machine().model)
     date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
@@ -35,10 +35,10 @@ class Row(Taken):
     """Times of one variant in one race.
 
     Attributes:
-        figure: which figure it belongs to; rows of one figure, kernel and input ran in one race.
+        figure: the figure that it belongs to; rows of one figure, kernel and input ran in one race.
         variant: "default", "tuned", "scipy" and so on.
         load: load average of the last minute when the race began.
-        schedule: of our variants.
+        schedule: that of our variants.
         times: seconds, one a round.
     """
 
@@ -62,8 +62,8 @@ class Row(Taken):
 
 @frozen
 class Chosen:
-    """The schedule that tuning chose for a kernel on an input, after so many trials of a campaign that had so many seconds (None: not
-    written down)."""
+    """The schedule that tuning chose for a kernel on an input, with the trials and the budget in seconds of the campaign (None: not
+    recorded)."""
 
     kernel: str
     input: str
@@ -75,7 +75,7 @@ class Chosen:
 
 @frozen
 class Count:
-    """Operations of one loop nest on one input: counted by running its loops, and what a formula expects."""
+    """Operations of one loop nest on one input: counted by running its loops, and by a formula."""
 
     input: str
     nest: str
@@ -89,7 +89,7 @@ _ROW_HEADER = ("figure", "kernel", "input", "variant", "threads", "load", "media
 
 
 class Races:
-    """The rows of a file; adding a race takes the place of the same race before."""
+    """The rows of a file; adding a race replaces an earlier run of the same race."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows = {row.key: row for row in rows}

@@ -1,6 +1,6 @@
-"""The kernels of Senanayake et al., Figure 20, on small inputs, on which rules on templates are judged.
+"""The kernels of Senanayake et al., Figure 20, on small inputs, with which rules on templates are judged.
 
-Small, as templates that rules remove go through all coordinates and take a thousand times as long as others.
+Inputs are small because some templates that rules remove go through all coordinates and take a thousand times as long as others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ THREADS = 2
 
 @frozen
 class RuleCase:
-    """A kernel of the paper as its templates are counted: formats of what is stored, inputs by name, other extents."""
+    """A kernel of the paper: formats of its sparse tensors, inputs by name, and the other extents."""
 
     expression: str
     formats: Mapping[str, str]
@@ -57,7 +57,7 @@ RULE_CASES = {
 
 
 def problem_of_case(case: RuleCase, specs: Mapping[str, str], name: str) -> Problem:
-    """Return a kernel with inputs, and with dense operands of the extents that those leave open."""
+    """Return a kernel with inputs and with dense operands."""
     from ...datasets.inputs import load
 
     operands: dict[str, Any] = {key: tensor(load(spec), case.formats[key], dtype=np.float64) for key, spec in specs.items()}

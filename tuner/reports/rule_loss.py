@@ -1,8 +1,8 @@
-"""The cost of each rule on schedule templates: the fastest template that the default rules leave, against the fastest without one rule.
+"""The cost of each rule on schedule templates: the fastest template that all default rules keep, against the fastest without one rule.
 
-Of what a rule keeps or removes a seeded sample is measured, first the simplest templates that are kept, then round by round, with
-split sizes from a short list; then more of the partitions that did best, and what the default rules leave that is like the best of
-others. The fastest of every group meet in a final on each input, where they run in turn; schedules that come to the same code are one.
+Of the templates that a rule keeps or removes a seeded sample is measured, with split sizes from a short list: first the simplest templates
+that are kept, then others round by round, then more of the partitions that were fastest, and those kept templates that are most like the
+fastest removed ones. The fastest of every group run in turn in a final on each input. Schedules with the same code count as one.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from .template_draws import Group, groups_of
 SIZES = (16, 256, 4096)
 BATCH = 12
 _SIMPLE = 48
-"""How many of the shortest templates are always tried."""
+"""How many of the shortest templates are tried in any case."""
 
 _HOPELESS = 4.0
-"""Times the fastest, from which on a template is not measured again."""
+"""A template that takes more than so many times the least time is not measured again."""
 
 _GRACE = 1.0
 """Seconds after which a template on a small input is given up."""
 
 _POLICY = Policy(min_repeats=3, max_repeats=20, max_seconds=0.1)
 _BROAD = 0.6
-"""The part of the time that goes into templates drawn at random; the rest goes into those near the best."""
+"""Share of the time for templates drawn at random; the rest is for templates near the best."""
 
 
 @frozen
@@ -53,13 +53,13 @@ class RuleLoss:
     """The cost of one rule on one input.
 
     Attributes:
-        switched: "off" where the rule is left out, "as in the paper" where the paper's takes the place of ours.
-        templates: about how many templates it decides about.
-        tried: how many of them, and of those that the default rules leave, were measured.
-        refused: how many of those tried the compiler refused.
-        gain: the fastest of the larger set against the fastest of the smaller, by paired ratios.
+        switched: "off" if the rule is left out, "as in the paper" if the paper's replaces ours.
+        templates: estimate of the number of templates that the rule removes.
+        tried: how many of them, and of those that the default rules keep, were measured.
+        refused: how many of the tried ones the compiler refused.
+        gain: time of the fastest kept template over that of the fastest removed one, by paired ratios.
         least: the same by the least times of both.
-        default, other: the schedules.
+        default, other: the schedules of the two.
     """
 
     kernel: str
@@ -77,13 +77,13 @@ class RuleLoss:
 
     @property
     def loss(self) -> float:
-        """By how much the fastest template that is kept is slower than the fastest that the rule drops, by least times; below 0 it is
-        faster, and the rule loses nothing."""
+        """By how much the fastest kept template is slower than the fastest removed one, as a share, by least times. If it is negative, the
+        kept one is faster and the rule costs nothing."""
         return self.least - 1.0
 
 
 def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[RuleLoss]:
-    """Measure a kernel for about so many seconds, finals not counted, and return a loss for every rule and input."""
+    """Measure a kernel for about so many seconds, plus finals, and return a loss for every rule and input."""
     with ExitStack() as stack:
         field = _Field(RULE_CASES[kernel], stack)
         rng = random.Random(seed)
@@ -100,18 +100,18 @@ def rule_losses(kernel: str, seconds: float, pace: Pace, seed: int = 0) -> list[
 
 
 def _simplest(group: Group) -> list[tuple[Group, Transformation | None, int]]:
-    """Return the shortest templates of a group: what rules remove as redundant is like one of these."""
+    """Return the shortest templates of a group: templates that are removed as redundant are similar to one of these."""
     return [(group, template, size) for template in group.shortest(_SIMPLE) for size in (SIZES[1:] if template.sizes else SIZES[:1])]
 
 
 def _turns(groups: Sequence[Group], rng: random.Random) -> Iterator[Group]:
-    """Yield the groups of a round: half of it what the default rules leave, since all others are compared with that."""
+    """Yield the groups of a round. Half of it is the group that the default rules keep, since all others are compared with that."""
     yield from (groups[0],) * (BATCH // 2)
     yield from rng.sample(groups[1:], BATCH // 2)
 
 
 def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, Transformation | None, int]]:
-    """Return what is tried next to the best of a group on each input: the other split sizes, other orders and units."""
+    """Return templates near the best of a group on each input: with other split sizes, orders and units."""
     best = {template.text: template for name in field.problems if (template := field.best(name, group)) is not None}
     sizes = [(group, like, size) for like in best.values() for size in SIZES if like.sizes]
     return sizes + [_filled(group, rng, like) for like in best.values() for _ in range(2)]
@@ -130,7 +130,7 @@ def _filled(group: Group, rng: random.Random, like: Transformation | None = None
 
 
 class _Field:
-    """Templates of one kernel, compiled, checked and timed on all inputs, in processes that end with the stack."""
+    """Compiles, checks and times templates of one kernel on all inputs, in worker processes that end with ``stack``."""
 
     def __init__(self, case: RuleCase, stack: ExitStack) -> None:
         self.problems = {name: problem_of_case(case, specs, name) for name, specs in case.inputs.items()}
@@ -164,7 +164,7 @@ class _Field:
                 best = min((other for other, *_ in self.times[name].values()), default=seconds)
                 self.times[name][text] = (seconds, group, template)
                 if seconds > _HOPELESS * best:
-                    break  # nor is it the fastest on the other inputs
+                    break  # it will not be the fastest on the other inputs either
 
     def best(self, name: str, group: Group) -> Transformation | None:
         found = self.fastest(name, [group], 1)
@@ -185,7 +185,7 @@ class _Field:
         return True
 
     def _time(self, name: str, text: str) -> float | None:
-        """Return the seconds of a schedule on one input: infinite where it takes too long; None where the compiler refuses it."""
+        """Return the seconds of a schedule on one input: infinity if it takes too long, None if the compiler refuses it."""
         runner = self.runners[name]
         if runner.build(text).status is not Status.OK:
             return None
@@ -199,7 +199,7 @@ class _Field:
 def _finals(kernel: str, name: str, field: _Field, groups: Sequence[Group], pace: Pace) -> Iterator[RuleLoss]:
     """Run the fastest few of every group in turn, and compare the fastest of each.
 
-    Those that were hopeless when they were tried, which may take minutes, are not run again: that time stands for all rounds.
+    Hopeless ones may take minutes, so they do not run again: the time of their trial stands for all rounds.
     """
     own = [group for group in groups if group.switched != "off"]
     runners = {group.name: field.fastest(name, [group] if group.name else own, 2 if group.name else 4) for group in groups}
@@ -221,7 +221,7 @@ def _finals(kernel: str, name: str, field: _Field, groups: Sequence[Group], pace
 
 
 def _raced(problem: Problem, texts: Sequence[str], pace: Pace) -> dict[str, Series]:
-    """Run schedules in turn; those that come to the same C are one kernel, which runs once a round."""
+    """Run schedules in turn; those with the same C are one kernel, which runs once a round."""
     candidates = {text: compile_problem(problem, Schedule(text)) for text in texts}
     kernels = {candidate.source: candidate for candidate in candidates.values()}
     found = race({source: kernel.bind(problem.operands, THREADS) for source, kernel in kernels.items()}, pace)

@@ -1,4 +1,4 @@
-"""``results/samplers.md``: how fast samplers find what is good, in truth tables: the same points and times for all of them.
+"""``results/samplers.md``: how fast samplers find good schedules in truth tables, which give all of them the same points and times.
 
 After Willemsen et al., "A methodology for comparing optimization algorithms for auto-tuning" (2024): searches with many seeds are replayed
 in tables that were measured once, and compared by the best time so far, trial by trial. Where Kernel Tuner is installed, ``--kernel-tuner``
@@ -28,10 +28,10 @@ from .publishing import publish, results_option
 
 TRIALS = 60
 CLOSE = {10: 1.20, TRIALS: 1.05}
-"""Wanted: after so many trials (key) a search has found a schedule within this factor (value) of the best of the table."""
+"""The aim: after so many trials (key) a search has found a schedule within this factor (value) of the best of the table."""
 
 WANTED = 0.9
-"""Wanted: the share of the tables in which the median search does that."""
+"""The aim: the median search does that in this share of the tables."""
 
 _COMMAND = "python -m sparsetune.tuner.reports.samplers"
 
@@ -65,7 +65,7 @@ def curves(path: Path, sampler: str, seeds: int) -> Curves:
     rows = []
     for seed in range(seeds):
         ratios = [seconds / best for seconds in _bests(found, sampler, seed)]
-        rows.append(ratios + ratios[-1:] * (TRIALS - len(ratios)))  # a table may be smaller
+        rows.append(ratios + ratios[-1:] * (TRIALS - len(ratios)))  # a table may have fewer points
     return Curves(sampler, path.stem, np.array(rows))
 
 

@@ -46,7 +46,7 @@ SKEW_SCHEDULES: Mapping[str, Mapping[str, str]] = {
         "nonzeros, atomics; vectors without races": _TILES + "; parallelize(k, cpu_vector, no_races)",
     },
 }
-"""By kernel and name; more than one name: the parallel loops have different race strategies."""
+"""The schedules of the splits, by kernel and name; parallel loops may have different race strategies."""
 
 SKEWS = (0, 1, 2, 4, 8)
 LONG_ROWS = "skew {}, long rows"
@@ -54,8 +54,9 @@ SKEWED: Mapping[str, Mapping[str, str]] = {
     "SpMV": {LONG_ROWS: "random:skewed:20000x20000:nnz=1e7:skew={}", "skew {}": "random:skewed:500000x500000:nnz=1e7:skew={}"},
     "SpMM 32": {LONG_ROWS: "random:skewed:20000x4000:nnz=4e6:skew={}", "skew {}": "random:skewed:200000x200000:nnz=2e6:skew={}"},
 }
-"""By kernel and name. Long rows: hundreds of nonzeros, the dense operand in the second-level cache, so that each nonzero costs the same;
-else tens, the operand larger than the caches. Ten milliseconds and more with one thread: it does not count how threads begin."""
+"""The skewed inputs, by kernel and name. "Long rows" have hundreds of nonzeros, and the dense operand fits into the second-level cache, so
+that each nonzero costs the same; other rows have tens, and the operand is larger than the caches. One thread takes at least ten
+milliseconds, so that starting threads does not matter."""
 
 VECTOR_DENSITY = 0.1
 SPMSPV_SCHEDULES: Mapping[tuple[str, int], tuple[str, str]] = {
@@ -66,7 +67,7 @@ SPMSPV_SCHEDULES: Mapping[tuple[str, int], tuple[str, str]] = {
     ("columns, temporary", 2): ("csc", "parallelize(j, cpu_thread, temporary, static)"),
     ("rows, merged with the vector", 2): ("csr", "parallelize(i, cpu_thread, no_races, dynamic, 64)"),
 }
-"""By name and threads: format of the matrix, schedule."""
+"""Format of the matrix and schedule, by name and threads."""
 SPMSPV_INPUTS = {"uniform": "random:uniform:100000x100000:nnz=2e6", "power law": "random:rmat:scale=17:nnz=2e6"}
 SPMSPV_DEFAULT = "columns of stored elements (default)"
 
@@ -88,7 +89,7 @@ def predicted_factor(unequal: float, speedup: float = 2.0) -> float:
 def skew_race(kernel: str, rows: str, skew: float, pace: Pace) -> list[Row]:
     """Race the splits of a kernel with 1 and 2 threads on rows whose lengths fall by exp(-skew) from first to last.
 
-    ``rows`` is one of the names in ``SKEWED``. Either half of the rows is timed by itself too, with one thread: that is the imbalance of
+    ``rows`` is one of the names in ``SKEWED``. Each half of the rows is also timed by itself, with one thread, which gives the imbalance of
     the work.
     """
     from ...datasets.inputs import load
@@ -128,7 +129,7 @@ def spmspv_race(name: str, sparse_result: bool, pace: Pace) -> list[Row]:
 
 
 def _scipy(matrix: Tensor, x: Tensor, sparse_result: bool) -> dict[tuple[str, int], Callable[[], Any]]:
-    """Return SciPy's product with the vector as a sparse column; for a dense result also with a dense vector."""
+    """Return SciPy's product with the vector as a sparse column, and for a dense result also with a dense vector."""
     import scipy.sparse
 
     stored: Any = matrix.to_scipy()

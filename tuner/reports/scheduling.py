@@ -27,7 +27,7 @@ PARTS = ("rules", "skew", "spmspv", "hand", "page")
 
 @frozen
 class Plan:
-    """The options of a run: where files lie, how long it takes, and whether rows that are there are measured again."""
+    """The options of a run: the folder of its files, its times, and whether rows that exist are measured again."""
 
     folder: Path
     seconds: float

@@ -1,4 +1,4 @@
-"""``results/scheduling.md``: what schedules are worth, as tables, each with the command that makes it."""
+"""``results/scheduling.md``: the gains of schedules, as tables, each with the command that makes it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from .workloads import KERNELS
 
 COMMAND = "python -m sparsetune.tuner.reports.scheduling"
 MOST_LOSS = 0.05
-"""The share of the speed that the default rules may cost."""
+"""The aim: no default rule costs more than this share of the speed."""
 
 
 @frozen
 class Outside:
-    """A time that was taken outside of the project, with another program, beside ours on the same input."""
+    """A time of another program that is not part of the project, and ours on the same input."""
 
     kernel: str
     input: str
@@ -53,7 +53,7 @@ class Outside:
 
 @frozen
 class Figures:
-    """The rows of which the page is made."""
+    """The data of the page."""
 
     races: Races
     losses: Sequence[RuleLoss]
@@ -178,13 +178,13 @@ split. By least times: ratios of the fastest rounds, in which nothing else ran o
 
 
 def _skewed(races: Races, kernel: str) -> list[tuple[str, dict[tuple[str, int], Row]]]:
-    """Return (rows, races) of a kernel, those of one kind together, by skew."""
+    """Return (rows, races) of a kernel, ordered by kind of rows and skew."""
     found = dict(_of(races, "skew", kernel))
     return [(name, found[name]) for rows in SKEWED[kernel] for skew in SKEWS if (name := rows.format(skew)) in found]
 
 
 def _reached(figures: Figures) -> str:
-    """Return, on long rows, the least and the greatest share of the factor that the imbalance of nonzeros predicts."""
+    """Return the least and the greatest share of the predicted factor (the imbalance of nonzeros) that is reached on long rows."""
     parts = []
     for kernel in SKEW_SCHEDULES:
         for name, rows in _skewed(figures.races, kernel):
@@ -209,7 +209,7 @@ def _predictions(rows: Mapping[tuple[str, int], Row], sums: str) -> tuple[str, s
 
 
 def imbalance_chart(races: Races) -> str:
-    """Return the measured factors as bars beside those predicted; nothing where there are none."""
+    """Return a chart of the measured and the predicted factors; an empty text where there are none."""
     bars = []
     for kernel in SKEW_SCHEDULES:
         for name, rows in _skewed(races, kernel):

@@ -28,7 +28,7 @@ KERNELS = {
     "SpMTTKRP": "A(i,j) += B(i,k,l) * C(k,j) * D(l,j)",
 }
 
-LARGER = (  # kernels of Dias et al. (SparseAuto) and the largest of Figure 6, in our space; B sparse unless said
+LARGER = (  # kernels of Dias et al. (SparseAuto) and the largest of Figure 6, in our space; B is sparse unless the name says more
     ("SDDMM-SpMM", "A(i,l) = B(i,j) * C(i,k) * D(j,k) * E(j,l)", "B"),
     ("SpMMH-GEMM", "A(i,l) = B(i,k) * C(k,j) * D(k,j) * E(j,l)", "B"),
     ("SpTTM-TTM", "A(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", "B"),
@@ -38,12 +38,12 @@ LARGER = (  # kernels of Dias et al. (SparseAuto) and the largest of Figure 6, i
 )
 
 def paper_space(expression: str, rules: Rules = PIGEON, sparse: str | None = None, **options) -> tuple[ScheduleSpace, CostModel]:
-    """Return the space and cost model of an expression, matrices and tensors stored (dense, compressed, ...).
+    """Return the space and cost model of an expression whose matrices and tensors are stored (dense, compressed, ...).
 
     Args:
         expression: the text.
-        rules: what belongs to the space.
-        sparse: the tensors that are sparse; None: all that have more than one mode. The others are dense.
+        rules: decide what belongs to the space.
+        sparse: the names of the sparse tensors; None: all that have more than one mode. The others are dense.
         options: of ``CostModel``.
     """
     assignment = parse(expression)
@@ -75,7 +75,7 @@ def measure(expression: str, state: str, own: bool, sparse: str | None) -> dict[
 
 
 def _peak_megabytes() -> float:
-    """Return the most memory that this program has had; getrusage begins with what the process had that started it."""
+    """Return the peak memory of this program in MB (getrusage would include that of the process which started it)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

@@ -1,7 +1,7 @@
 """MLIR's sparsifier as a rival on products with one sparse operand, where LLVM's programs are installed (``mlir-19-tools``, ``llvm-19``).
 
-An expression becomes one ``linalg.generic`` over tensors with the sparse encodings of the operands; ``mlir-opt --sparsifier`` makes loops
-of it, LLVM machine code. From version 17 on it knows affine subscripts.
+An expression becomes one ``linalg.generic`` over tensors with the sparse encodings of the operands. ``mlir-opt --sparsifier`` makes loops
+of it, and LLVM makes machine code of those. Affine subscripts need version 17 or newer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WIDTHS = "posWidth = 32, crdWidth = 32"
 
 @cache
 def programs() -> Mapping[str, str] | None:
-    """Return where LLVM's programs are, on the path or of the newest version that has all; None where none has."""
+    """Return the paths of LLVM's programs, of those on the path or of the newest version that has all; None where none has."""
     linker = shutil.which("cc")
     for folder in (None, *(f"/usr/lib/llvm-{version}/bin" for version in VERSIONS)):
         found = {name: path for name in _PROGRAMS if (path := shutil.which(name, path=folder)) is not None}
@@ -51,13 +51,13 @@ class _Argument:
 
 
 def sparsified(expression: str, operands: Mapping[str, Any], shape: Sequence[int], folder: Path) -> Callable[[], NDArray[Any]]:
-    """Return what computes a product of float64 operands as the sparsifier compiles it.
+    """Return a function that computes a product of float64 operands with the code of the sparsifier.
 
     Args:
         expression: a product whose left side has plain subscripts.
         operands: dense arrays, and tensors of dense and compressed levels in the order of their modes.
-        shape: of the result.
-        folder: where the code is put.
+        shape: the extents of the result.
+        folder: where the code is written.
 
     Raises:
         subprocess.CalledProcessError: a program of LLVM fails.

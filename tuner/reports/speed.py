@@ -54,12 +54,12 @@ def _ours(
     chosen = schedules.get((case.name, name, problem.threads))
     if chosen is not None:
         texts["tuned", problem.threads] = chosen.schedule
-        kept = default if not chosen.schedule else None  # tuning kept the default: both are one kernel
+        kept = default if not chosen.schedule else None  # if tuning kept the default, both are one kernel
         yield "tuned", kept or compile_problem(problem, Schedule(chosen.schedule)).bind(problem.operands, problem.threads)
 
 
 def _stored_narrow(case: KernelCase, operands: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
-    """Return operands with narrow rows of a matrix, where these are short enough and coordinates a good part of what is read."""
+    """Return operands with the matrix stored as ``narrow``; None where its rows are too long, or coordinates are little of what is read."""
     if case.dims or case.result is not None:
         return None
     try:
@@ -96,7 +96,7 @@ def triad_bytes() -> int:
 
 
 def product_bytes(rows: int, columns: int, entries: int) -> int:
-    """Return the bytes that a matrix-vector product has to move: values, coordinates, positions, x and y once."""
+    """Return the bytes that a matrix-vector product has to move: values, coordinates, positions, x and y once each."""
     return entries * (8 + 4) + 4 * (rows + 1) + 8 * columns + 8 * rows
 
 

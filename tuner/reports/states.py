@@ -1,4 +1,4 @@
-"""The states of machine and code in which the rows of a page were taken, and the marks of rows that are not of the page's own state."""
+"""The states (machine, date, commit) in which the rows of a page were taken, and marks for rows of other states than most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ State = tuple[str, str]
 
 
 class States:
-    """The states of rows; the one of most rows is the page's own and has no mark, the others are (b), (c) ..."""
+    """The states of rows. The state of most rows is the page's own and has no mark; the others are (b), (c) ..."""
 
     def __init__(self, rows: Iterable[Taken]) -> None:
         found = list(rows)
@@ -24,7 +24,7 @@ class States:
         self._order = [state for state, _ in self._counts.most_common()]
 
     def mark(self, rows: Iterable[Taken]) -> str:
-        """Return the marks of rows that stand on one line; empty where all are of the page's own state."""
+        """Return the marks for the rows of one line; empty if all are of the page's own state."""
         places = sorted({self._order.index(_state(row)) for row in rows} - {0})
         return "".join(f" ({_letter(place)})" for place in places)
 
@@ -34,7 +34,7 @@ class States:
 
     @property
     def text(self) -> str:
-        """Where and when the rows were taken, a line a state."""
+        """Machine, date and commit of the rows, a line for each state."""
         lines = []
         for place, state in enumerate(self._order):
             machine, commit = (part or "unknown" for part in state)

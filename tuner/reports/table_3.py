@@ -1,6 +1,6 @@
-"""Table 3 of SparseAuto beside the stages of preset "sparseauto": which rules make the difference, switched one after the other.
+"""Table 3 of SparseAuto compared with the stages of preset "sparseauto": the rules that make the difference, added one after the other.
 
-The paper's own rules are told from its counts (Dias et al., "SparseAuto", section 6, Table 3).
+The paper's own rules are inferred from its counts (Dias et al., "SparseAuto", section 6, Table 3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..forests.dominance import Dominance
 from ..forests.pipelines import SPARSEAUTO
 
 Counts = tuple[int, int]
-"""Schedules, and buckets of equal cost."""
+"""Numbers of schedules and of buckets of equal cost."""
 
 TABLE_2 = {
     "SpMMH-GEMM": "A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)",
@@ -49,38 +49,38 @@ PAPER: Mapping[str, tuple[Counts, Counts]] = {
     "SDDMM-SpMM-GEMM": ((224, 43), (8, 3)),
     "SpTTM-TTM-TTM": ((101, 26), (16, 3)),
 }
-"""What the depth poset leaves, and costs over all sizes."""
+"""The paper's counts after the depth poset, and after costs over all sizes."""
 
 RANK, MODE, LAST = (32.0, 32.0), (1e3, 1e6), (1.0, 1e3)
-"""Extents that factors add, those of the sparse operand, and how many times its middle one its last one is."""
+"""Ranges of the extents that factors add, of those of the sparse operand, and of the quotient of its last extent and its middle one."""
 
 
 def iterations(space: Forests, forest: Forest) -> Costs:
-    """Return the costs of a forest with the iterations around its terms as its time."""
+    """Return the costs of a forest whose time is the iterations around its terms."""
     found = costs_of(forest, space.formats)
     time = (driven_iterations(forest, place, space.formats, len(place.order)) for place in forest.placed)
     return replace(found, time=sum(time, Posynomial()))
 
 
 def own_loops(forest: Forest) -> Iterator[tuple[Placed, int]]:
-    """Yield terms with how many of the loops around them no other term has."""
+    """Yield terms, each with the number of loops around it that it shares with no other term."""
     around = Counter(loop for place in forest.placed for loop in place.loops)
     return ((place, sum(around[loop] == 1 for loop in place.loops)) for place in forest.placed)
 
 
 def has_loops_for_all(forest: Forest) -> bool:
-    """Whether every term has a loop of its own."""
+    """Return whether every term has a loop of its own."""
     return all(own for _, own in own_loops(forest))
 
 
 def shares_stored_loops_alone(forest: Forest) -> bool:
-    """Whether terms without the sparse operand share no loops."""
+    """Return whether terms without the sparse operand share no loops."""
     sparse = forest.contraction.sparse
     return all(place.term.operands & sparse or own == len(place.loops) for place, own in own_loops(forest))
 
 
 def sums_below_a_sparse_result(forest: Forest) -> bool:
-    """Whether no summed index stands around those that a sparse result shares with the sparse operand."""
+    """Return whether no summed index is outside the indices that a sparse result shares with the sparse operand."""
     contraction = forest.contraction
     if contraction.target.tensor != "S":
         return True
@@ -93,19 +93,19 @@ def sums_below_a_sparse_result(forest: Forest) -> bool:
 FILTERS: Mapping[str, Callable[[Forest], bool]] = {
     "b": has_loops_for_all, "c": shares_stored_loops_alone, "d": sums_below_a_sparse_result,
 }  # fmt: skip
-"""The rules that say which forests there are; "a" is of costs, "e" of ranges."""
+"""The rules that decide which forests exist; rule "a" changes costs, rule "e" ranges."""
 
 STEPS = ("", "a", "ab", "abc", "abcd", "abcde")
-"""Rules of the paper, one more at a time."""
+"""The rules of the paper, added one at a time."""
 
 COPIES = "poset with copies"
-"""The row of ``with_copies``."""
+"""Name of the row of ``with_copies``."""
 
 
 def counts(kernel: str, rules: str) -> tuple[Counts, Counts]:
-    """Return what the last two stages leave of a kernel under some rules of the paper, after their definitions.
+    """Return how many schedules the last two stages leave of a kernel under some rules of the paper, by their definitions.
 
-    Without conversions of operands, which add none: a copy is a buffer of two modes and more.
+    Conversions of operands are left out, since they add no schedules: a copy is a buffer of two modes or more.
     """
     space = _space(TABLE_2[kernel], replace(SPARSEAUTO, memory_depth=2))
     kept = shallowest(_costs(space, _shallow(kernel), rules))
@@ -114,9 +114,9 @@ def counts(kernel: str, rules: str) -> tuple[Counts, Counts]:
 
 
 def with_copies(kernel: str) -> Counts:
-    """Return what the depth poset leaves under rules a and b where a split may leave one factor alone, which copies it.
+    """Return how many schedules the depth poset leaves under rules a and b if a split may separate a single factor, which copies it.
 
-    Buffers have one mode at most, and as few loops as there are at all: no kernel of Table 2 needs more for its least depth.
+    Only buffers of at most one mode and forests of least depth are counted: no kernel of Table 2 needs more.
     """
     space = _space(TABLE_2[kernel], replace(SPARSEAUTO, memory_depth=1))
     found = _costs(space, space.forests(), "ab")
@@ -127,7 +127,7 @@ def with_copies(kernel: str) -> Counts:
 
 
 def shallowest(found: Mapping[Costs, int]) -> dict[Costs, int]:
-    """Return the costs of which no others have less loop depth or memory depth, and none more (section 5.2)."""
+    """Return the costs that no other beats in the depth poset: less loop depth or memory depth, and not more of the other (section 5.2)."""
     depths = {(one.loop_depth, one.memory_depth) for one in found}
     best = {one for one in depths if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in depths)}
     return {one: count for one, count in found.items() if (one.loop_depth, one.memory_depth) in best}
@@ -167,7 +167,7 @@ def _ranges(contraction: Contraction) -> dict[str, tuple[float, float]]:
 
 
 class _Copying(Peeling):
-    """The forests that copy a factor: the product of it and of the last operand, which are ones, is an intermediate."""
+    """The forests that copy a factor. The copy is modelled as a product of the factor with a further operand of ones."""
 
     def __init__(self, contraction: Contraction, rules: ForestRules, factor: int) -> None:
         super().__init__(contraction, rules)

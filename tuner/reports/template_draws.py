@@ -1,4 +1,4 @@
-"""Schedule templates drawn at random from sets that are too large to be listed: what filters leave, what one of them removes."""
+"""Schedule templates drawn at random from sets too large to list: those that filters keep, and those that one filter removes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ORDERS = 24
 
 @dataclass
 class Group:
-    """Templates that one decision is about, drawn at random.
+    """A set of templates, from which some are drawn at random.
 
     Attributes:
-        filters: what keeps them.
+        filters: the filters that keep them.
         without: a rule that must remove them.
-        rows: partitions that they are drawn from.
-        seen: texts that were drawn.
+        rows: the partitions from which they are drawn.
+        seen: the texts that were drawn.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Group:
         return found
 
     def estimate(self) -> int:
-        """Return about how many templates there are, from the share of draws that fit."""
+        """Return about how many templates the set has, estimated from the share of draws that fit."""
         total = sum(count for _, _, count in self.kept)
         return round(total * self.fitting / self.drawn) if self.drawn else 0
 
     def shortest(self, most: int) -> list[Transformation]:
-        """Return the templates of the shortest texts, half with threads: of the partitions of fewest steps, a few orders of each."""
+        """Return the templates with the shortest texts, half of them with threads: a few orders of each partition of fewest steps."""
         rows = sorted(self.kept, key=lambda entry: len(entry[0].steps))[:most]
         ordered = ((row, order) for row, ways, _ in rows for order in islice(ways.all(), _ORDERS))
         made = (Transformation(row, order, units) for row, order in ordered for units in assignments_of_units(order, TARGET))
@@ -74,8 +74,8 @@ class Group:
         return found
 
     def plainer(self, like: Transformation) -> Iterator[Transformation]:
-        """Yield the templates that leave out steps of another one, each loop where these had put its pieces, and on their
-        unit."""
+        """Yield the templates that leave out steps of another one; a loop that is not cut any more takes the place and unit of its
+        pieces."""
         graph, units = like.partition.graph, dict(like.units)
         for row, _, _ in self.kept:
             if set(row.steps) < set(like.partition.steps):
@@ -87,7 +87,7 @@ class Group:
                     yield template
 
     def draw(self, rng: random.Random, like: Transformation | None = None) -> Transformation | None:
-        """Return a template that was not drawn before, with the partition of another one if given; None if none turns up."""
+        """Return a template that was not drawn before, with the partition of ``like`` if given; None if no new one is found."""
         pool = [one for one in self.kept if like is None or one[0].steps == like.partition.steps]
         if not pool:
             return None
@@ -105,7 +105,8 @@ class Group:
 
 
 def groups_of(situation: Situation) -> list[Group]:
-    """Return what the default rules leave, what each of them removes, and what is left with a rule of the paper in place of ours."""
+    """Return the sets to compare: the templates that the default rules keep, those that each rule removes, and those that are kept with a
+    rule of the paper in place of ours."""
     rows, rules, theirs = list(partitions(situation)), DEFAULT[TARGET], PAPER[TARGET]
     found = [Group("", "", "", rules, None, rows)]
     switchable = [rule for rule in rules if rule.kind in KINDS]

@@ -1,7 +1,7 @@
-"""The kernels and inputs of the published figures: kernels as people write them, inputs by short names.
+"""The kernels and inputs of the published figures, with short names for inputs.
 
-The synthetic inputs are those of the comparison in the literature's style: uniform, power law, stencils, Zipf tensors, 3 to 26
-million nonzeros, always the same for the same name. Real ones come from the data folder; where a file is missing they are left out.
+The synthetic inputs are of the kinds that the literature uses: uniform, power law, stencils, Zipf tensors, with 3 to 26 million nonzeros,
+always the same for the same name. Real inputs come from the data folder; those whose file is missing are left out.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def load_input(name: str) -> Tensor | None:
 
 
 def problem_of(case: KernelCase, operands: Mapping[str, Any], name: str, threads: int) -> Problem:
-    """Return a case on operands."""
+    """Return the problem of a case on operands."""
     return make_problem(case.expression, operands, case.result, threads=threads, name=name)
 
 

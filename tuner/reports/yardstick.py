@@ -1,4 +1,4 @@
-"""Generated kernels raced against hand-written ones, which are no part of the project: a folder with ``kernels.c`` has them.
+"""Races of generated kernels against hand-written ones, which are not part of the project: a user's folder has them in ``kernels.c``.
 
 Its functions are ``spmv``, ``spmm``, ``sddmm`` and ``mttkrp`` over CSR and CSF arrays of int32 and float64; rows of dense operands are a
 multiple of 32 long, 64-byte aligned, and index arrays are readable 64 entries past their end.
@@ -93,7 +93,7 @@ def _with_threads(run: Callable[[], None], threads: int) -> Callable[[], None]:
 
 
 def _call(library: ctypes.CDLL, case: KernelCase, source: Tensor, operands: Mapping[str, Any]) -> tuple[NDArray[Any], Callable[[], None]]:
-    """Return the result's array, and what fills it."""
+    """Return the array of the result, and a function that fills it."""
     indices = [_padded(array) for level in source.levels for array in level.parts.values()]
     names = [access for access in operands if access != case.sparse]
     dense = [aligned_copy(operands[name].to_numpy()) for name in names]
@@ -109,7 +109,7 @@ def _call(library: ctypes.CDLL, case: KernelCase, source: Tensor, operands: Mapp
 
 
 def _bound(function: Any, arguments: Sequence[Any], held: Sequence[NDArray[Any]]) -> Callable[[], None]:
-    """Return the call; it keeps the arrays alive."""
+    """Return a function that calls another one; it keeps the arrays alive."""
 
     def call(_held: Sequence[NDArray[Any]] = held) -> None:
         function(*arguments)
