@@ -94,11 +94,10 @@ def _figure_6() -> str:
 ## Figure 6
 
 All matrices and tensors, the result's included, are stored (dense, compressed, ...), vectors dense. Min-depth counts are the
-printed ones, without exception, by counting and by listing. "Undominated" are the schedules that no other beats, those of
-equal cost all counted; in brackets how many different costs they have. "Exact" and "paper's" are the two models of a
-workspace's state (below). Seconds and peak memory are for counting the space, finding its frontier and counting that:
-a fresh process, after import, median of 3. The paper needs 0.03 to 0.44 seconds *per schedule*, and days for SpMTTKRP without
-an end.
+printed ones, without exception, by counting and by listing. "Undominated" counts the schedules that no other beats, including
+all of equal cost; the number of different costs is in brackets. "Exact" and "paper's" are the two models of a workspace's state
+(below). Seconds and peak memory are for counting the space, finding its frontier and counting that, in a fresh process, after
+import, median of 3. The paper needs 0.03 to 0.44 seconds *per schedule*; for SpMTTKRP its filter had not ended after days.
 
 {_table(head, rows)}
 """
@@ -210,8 +209,8 @@ def _spmttkrp() -> str:
 
 _SPMTTKRP_TEXT = """
 The paper's filter "timed out after a few days" on these 3,631,104 schedules. Costs are given beyond the sunk ones (reading B,
-C and D, any single dimension), each with the number of its schedules and every loop structure that reaches it; in front of a
-structure stands how many choices of protocols do. `w` and `t` are workspaces.
+C and D, any single dimension), each with the number of its schedules and every loop structure that has it; the number before a
+structure says how many choices of protocols have it. `w` and `t` are workspaces.
 """
 
 
@@ -258,14 +257,14 @@ def _own_spaces() -> str:
     return f"""
 ## Our own space
 
-Without a preset no depth is forbidden, programs are counted once, and a schedule is dropped only if another needs neither more
-time nor more memory in workspaces of two modes or more, that for a sparse result which is written out of order included. Time is
-that in the stored formats: a loop through the rows of CSR meets the empty ones too. A workspace is used as
-our compiler uses it: where its producer has nothing to do, what reads it is dropped, while in the paper it runs and finds
+Without a preset every depth is allowed, each program counts once, and a schedule is dropped only if another needs neither more time
+nor more memory in workspaces of two modes or more. (The workspace of a sparse result that is written out of order counts too.) Time
+is that in the stored formats: a loop through the rows of CSR visits empty rows too. Workspaces work as in our compiler: if a
+producer has nothing to do, statements that read its workspace are dropped, while in the paper they run and find
 nothing. So `forall i, m, j: (forall l A += C * t where forall k t += B * D)` costs the nonempty fibres of B times l, not all of
 i, m, j and l, and a scalar or a workspace over a fibre beats the program without one. The tuner's screening counts the same way;
-the numbers above, of the paper's space, do not. The first six are the
-paper's kernels in its formats; in the next ones B alone is sparse unless they say otherwise. One run each.
+the numbers above, of the paper's space, do not. The first six rows are the
+paper's kernels in its formats; in the others only B is sparse unless their name says more. One run each.
 
 {_table(("kernel", "schedules", "undominated (costs)", "seconds to count", "seconds in all", "MB"), rows)}
 """
@@ -280,14 +279,14 @@ operand or workspace.
 
 - **Forms.** Sums and products are n-ary and without order. Products are distributed over sums at every subset of places; addends
   share one assignment, or accumulate one after another; addends with different reductions are joined through workspaces.
-- **Groupings.** Every set of two or more operands of a sum or product, but not all, may become a workspace, again in its
+- **Groupings.** Every set of two or more operands of a sum or product, but not all, may become a workspace, and again in its
   producer: 1, 4, 26, 236 ways for products of 2, 3, 4, 5 factors (total partitions). `w += e` where sums distribute, `w = e`.
   The paper counts both even where they are one program (SpGEMMH: 102272 against 51328 different ones); without a preset
   `w += e` must sum something inside its where.
 - **Nestings.** A loop goes around everything in a scope, or the scope is cut and each side keeps the loops that it needs.
-  Where statements with no loop in between are one cut: `(c where p) where q` and `c where (p where q)` are one schedule then.
+  Where statements without a loop in between are one cut, so `(c where p) where q` and `c where (p where q)` are one schedule.
 - **Protocols** are free for sparse reads, none for dense operands; append and insert follow from the loops.
-- Operands that are written alike are different operands: `B(i,j) * B(i,j)` counts step and locate on either.
+- Equal reads are different operands: `B(i,j) * B(i,j)` counts step and locate on each.
 """
 
 

@@ -46,8 +46,8 @@ each on up to {FIRST_INPUTS} files of at most {FIRST_BYTES} bytes, spread over s
 
 *Static* is what the model chooses where nothing was ever measured, *looked up* what lookup finds when all that was measured on this input
 is left out, *tuned* what a campaign on this input decided{_spent(own)}. They ran in turn in one process with the default schedule.
-Numbers are speeds: the time of the default over theirs, the median of paired rounds with its 95% interval; of the tuned speed: the time
-of the tuned schedule over theirs.
+Numbers are speeds: the time of the default over theirs, the median of paired rounds with its 95% interval. Columns "of tuned" have the
+time of the tuned schedule over theirs.
 
 {states.text}
 
@@ -55,7 +55,7 @@ of the tuned schedule over theirs.
 
 ## By kernel
 
-Geometric means over rows of the first machine, in brackets the least.
+Geometric means over rows of the first machine, with the least in brackets.
 Wanted: the static choice {LEAST_STATIC:.2f} of the tuned speed, lookup {LEAST_LOOKED_UP:.2f}.
 
 {table(_HEADER, _means(own))}
@@ -70,7 +70,7 @@ The upper end of the interval is below {LEAST_SPEED}: {_count(confirmed, STATIC)
 
 {table(("kernel", "input", "type", "threads", "default, ms", STATIC, LOOKED_UP, "from", TUNED), _every(figures, states))}
 
-Schedules stand in `decisions.csv`.
+Schedules are in `decisions.csv`.
 """
 
 

@@ -87,26 +87,26 @@ def _stages(points: Sequence[Point]) -> str:
 
 
 _RULES = """\
-- **a. Time is the iterations around terms.** Ours is operations, which are what `count()` finds: a term of three factors takes more than
-  one of two, so that `i[j[k[C*D] l[T*CD*E]]]` and `i[j[k[T*C*D] l[TCD*E]]]` are two buckets, neither better for all sizes. Of MTTKRP-GEMM,
-  summing `T*C` over l first takes `2 nnz_3 + 2 nnz_2` operations for each j in the place of `3 nnz_3`, and more iterations.
-- **b. A term has a loop of its own.** In ours the loops that siblings share may be all: `i[j[k[l[T*C] TC*D] m[TCD*E]]]`, the two schedules
-  more of MTTKRP-GEMM.
+- **a. Time is the iterations around terms.** Ours is operations, as `count()` finds them: a term of three factors takes more than one of
+  two, so `i[j[k[C*D] l[T*CD*E]]]` and `i[j[k[T*C*D] l[TCD*E]]]` are two buckets, neither of which is better for all sizes. In MTTKRP-GEMM,
+  summing `T*C` over l first takes `2 nnz_3 + 2 nnz_2` operations for each j instead of `3 nnz_3`, and more iterations.
+- **b. A term has a loop of its own.** In ours siblings may share all their loops, as in `i[j[k[l[T*C] TC*D] m[TCD*E]]]`; these are the two
+  further schedules of MTTKRP-GEMM.
 - **c. Producers without the sparse operand share no loops with others.** In ours they run inside loops over stored entries: the `k[C*D]`
-  above, an SDDMM that looks at nothing but what is stored.
+  above, an SDDMM that visits only stored entries.
 - **d. The values of a sparse result are summed inside the loops over its stored levels.** Ours may also have `l` around
-  `j`, or around both, in `i[j[l[k[T*C] m[TC*D]]]]`: the result's entries are known from T's, and are added to.
-- **e. Ranges.** The paper's are not printed. Ours admit all extents of 2 to 1e6 where none are given (`configs/ranges.toml`). The rules
-  have ranges that were searched for until the counts agreed, so they say nothing about the paper's: factors add modes of 32, modes of
+  `j`, or around both, in `i[j[l[k[T*C] m[TC*D]]]]`: the entries of the result are known from T, and sums are added to them.
+- **e. Ranges.** The paper does not print its ranges. Ours admit all extents of 2 to 1e6 where none are given (`configs/ranges.toml`). The
+  ranges of this rule were chosen so that the counts agree, so they say nothing about the paper's: factors add modes of 32, modes of
   the sparse operand are 1e3 and more, and k is at least as long as j. Then a buffer of j or k elements is never better than one of l or m:
   two schedules less of SDDMM-SpMM-GEMM, four of SpTTM-TTM-TTM.
 - **Copies.** Under these rules the counts after the last stage are the paper's for all kernels, those after the poset for six. For the
   other two its poset leaves more than ours, all of which its last stage drops. Its splits may leave one factor alone (`loc` = 1 of its
-  Algorithm 1), whose producer is a copy: `i[l[C] m[j[k[T*D]] k[n[TD*E]] l[n[TDE*C]]]]` is as shallow as without. Where one loop or one
-  mode more is the price of the other, as for these two kernels alone, such forests pass the poset, and all are dropped by costs: the copy
-  takes time and memory. The last column has one copy at most, under rules a and b. How many more the paper had cannot be told: what is
-  left of the scan of its first stage's counts (128 of SpMM-GEMM, 352 of SpTTM-TTM, 692 of SpMMH-GEMM) is far above all forests whose
-  producers sum (58, 275 and 58, whatever their buffers), so its space has producers that do not.
+  Algorithm 1), whose producer is a copy: `i[l[C] m[j[k[T*D]] k[n[TD*E]] l[n[TDE*C]]]]` is as shallow as without. Where one loop
+  less costs one mode more, as for these two kernels only, such forests pass the poset, and costs drop all of them: the copy
+  takes time and memory. The last column has one copy at most, under rules a and b. How many more the paper had is not
+  known: the counts of its first stage that can be read (128 of SpMM-GEMM, 352 of SpTTM-TTM, 692 of SpMMH-GEMM) are far above those of all
+  forests whose producers sum (58, 275 and 58, whatever their buffers), so its space has producers that do not sum.
 
 Transposed matrices add nothing to what is left: their copy is a buffer of two modes."""
 

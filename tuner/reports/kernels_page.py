@@ -29,9 +29,9 @@ def kernels_page(rows: Sequence[Figure], wanted: Sequence[Item], command: str) -
 
 {len(by_item)} of {len(wanted) - left_out} items measured, {len(beside)} of them beside at least one library. Every item ran in one process,
 in turn: our default schedule, the static choice, the tuned schedule, and each installed library whose result agrees with ours (SciPy and
-PyData/sparse use one thread whatever is asked for; what takes ten times as long as our default was timed once). Of two sparse matrices MKL
-makes products whose rows are in no order, which it then sorts (MKL) or leaves so (MKL unsorted); ours are sorted. TACO and SPLATT are not
-part of it.
+PyData/sparse always use one thread; a library that took ten times as long as our default was timed once). MKL makes products of two
+sparse matrices with unsorted rows; it then sorts them (MKL) or leaves them (MKL unsorted). Ours are sorted. TACO and SPLATT are not part of
+this page.
 
 {States([row for found in by_item.values() for row in found.values()]).text}
 
@@ -47,10 +47,10 @@ By geometric mean; then the least, and the values below which the given shares o
 
 ## Items where the static choice or the tuned schedule is behind
 
-{len(behind)} of {len(beside)}. Counters are those of the slower of the two columns, where they were taken: the bytes of operands and
-result, each once, over our time and over the library's (near the rate of reading alone memory is the limit); then exact numbers of our
-schedule, run once in one thread without vectors: operations on values, elements that are read, bodies of loops that are entered (many for
-each operation: rows are short); with two threads, the larger share of the work over half of it, where it is known before.
+{len(behind)} of {len(beside)}. Counters are for the slower of the two columns, where they were taken. GB/s are the bytes of operands and
+result, each once, over our time and over the library's; near the rate of reading alone, memory is the limit. The exact counts are of our
+schedule, run once in one thread without vectors: operations on values, elements that are read, and iterations of loops (many for each
+operation if rows are short). With two threads the last column is the larger share of the work over half of it, where the pattern tells.
 
 {table(_BEHIND, [_behind(item, beside[item]) for item in _ordered(behind)])}
 
@@ -60,7 +60,7 @@ Medians in ms.
 
 {table(("kernel", "input", "type", "threads", *_SHOWN, *LIBRARIES.values()), [_times(item, by_item[item]) for item in _ordered(by_item)])}
 
-Intervals and schedules stand in `decisions.csv`.
+Intervals and schedules are in `decisions.csv`.
 """
 
 

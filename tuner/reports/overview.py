@@ -209,7 +209,7 @@ our kernels of that time on an AMD EPYC (Zen 5).
 
 ![the picture](overview.svg)
 
-Geometric means, in brackets the least:
+Geometric means, with the least in brackets:
 
 {table(header, means)}
 

@@ -107,8 +107,8 @@ def page(findings: Sequence[Finding]) -> str:
     if worse:
         cases = ", ".join(f"{one.kernel} on {one.pattern} ({one.ratio:.2f})" for one in worse)
         verdict = (
-            f"Not shown everywhere: beside the frontier a program is faster by more than noise ({NOISE}) for {cases}. How much by the"
-            "\nprogram itself, and how much by the C compiler and the machine, the counts of their work tell."
+            f"Not shown everywhere: a program off the frontier is faster by more than noise ({NOISE}) for {cases}. The counts of work"
+            "\ntell how much of that is due to the program itself, and how much to the C compiler and the machine."
         )
     else:
         verdict = f"In every case the fastest program is on the frontier or within noise of one that is (ratio at most {NOISE})."
@@ -116,9 +116,9 @@ def page(findings: Sequence[Finding]) -> str:
 
 Every schedule of some spaces ({shown}) of Ahrens et al., "An asymptotic cost model for autoscheduling sparse tensor programs",
 was run on three patterns; exact workspace states, all premises. Schedules whose protocols lead to the same formats are one program.
-Times are the least of runs in turn, on one thread, operands converted before; the {FEW} fastest on and off the frontier met
-again. The machine is shared: read ratios. "Work" is that of the fastest program on the frontier and of the fastest off it, counted
-by interpreting their loops: elements loaded and stored, passes through loops, keys that searches look at.
+Times are the least of runs in turn, on one thread, with operands converted before; the {FEW} fastest on and off the frontier
+raced again. The machine is shared, so compare ratios and not times. "Work" is that of the fastest program on the frontier
+and of the fastest off it, counted by interpreting their loops: elements loaded and stored, passes through loops, keys compared in searches.
 
 {verdict}
 

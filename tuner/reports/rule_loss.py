@@ -118,8 +118,8 @@ def _near(field: _Field, group: Group, rng: random.Random) -> list[tuple[Group, 
 
 
 def _plainer(field: _Field, groups: Sequence[Group]) -> list[tuple[Group, Transformation | None, int]]:
-    """Return what the default rules leave that is like the best of other groups: a rule costs what it forbids, not what no draw
-        happened to find."""
+    """Return kept templates that are similar to the best of other groups, so that a rule is charged for what it removes and not for what
+    the draws missed."""
     best = {template.text: template for group in groups[1:] for name in field.problems if (template := field.best(name, group)) is not None}
     like = {template.text: template for one in best.values() for template in groups[0].plainer(one)}
     return [(groups[0], template, size) for template in like.values() for size in (SIZES if template.sizes else SIZES[:1])]

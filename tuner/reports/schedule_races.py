@@ -119,7 +119,7 @@ def spmspv_race(name: str, sparse_result: bool, pace: Pace) -> list[Row]:
     for (variant, threads), (form, schedule) in SPMSPV_SCHEDULES.items():
         text = schedule + "; assemble(y, insert)" if sparse_result and threads == 2 and form == "csr" else schedule
         if sparse_result and threads == 2 and form == "csc":
-            continue  # columns scatter into all of the result, which threads cannot insert into
+            continue  # columns scatter into all of the result, and threads cannot insert there
         result = "compressed" if sparse_result else None
         problem = make_problem("y(i) = A(i,j) * x(j)", {"A": matrices[form], "x": x}, result, threads=threads, name=name)
         runs[variant, threads] = compile_problem(problem, Schedule(text)).bind(problem.operands, threads)
