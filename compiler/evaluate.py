@@ -30,7 +30,7 @@ from .shown import attribute, is_word
 from .storage.aligned import FEWER_LEVELS
 from .storage.construct import borrowed
 from .storage.foreign import bytes_to_pack
-from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
+from .storage.on_device import DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target
 from .warn import warn
@@ -217,7 +217,7 @@ def _ready(name: str, data: Any, others: list[Any], target: str) -> Any:
         return np.asarray(data)
     if type(data) is np.ndarray:
         return data
-    if target in ON_DEVICE and (there := on_device(name, data)) is not None:
+    if find_target(target).on_device and (there := on_device(name, data)) is not None:
         return there
     try:
         return borrowed(data)

@@ -35,7 +35,7 @@ from .schedule.schedule import Schedule
 from .shown import attribute
 from .storage import aligned
 from .storage.construct import borrowed, tensor
-from .storage.on_device import ON_DEVICE, DeviceTensor, on_device
+from .storage.on_device import DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target
 from .targets.target import Target
@@ -228,7 +228,7 @@ class Kernel:
         kind = type(data)  # isinstance may fail for foreign objects, which can define __class__
         if issubclass(kind, (int, float)):
             return data
-        if self.target in ON_DEVICE and not issubclass(kind, Tensor) and (there := on_device(name, data)) is not None:
+        if not issubclass(kind, Tensor) and find_target(self.target).on_device and (there := on_device(name, data)) is not None:
             return there
         found: Any = data if issubclass(kind, Tensor) else None
         try:
@@ -289,14 +289,13 @@ class Kernel:
 
 def _check_units(program: Program, target: Target) -> None:
     """Raise ``ScheduleError`` for loops on units that the target does not have."""
-    units = {unit.name for unit in target.units}
     for loop in walk_statement(program.statement):
-        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
+        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in target.units:
             wish = f"parallelize({loop.index}, {loop.tag.unit})"
             if loop.tag.unit.startswith("gpu_"):
                 require_gpu(wish)
                 raise ScheduleError(f"{wish}: this unit is of the GPU, but the target is the CPU")
-            raise ScheduleError(f"{wish}: target {target.name} has no such unit; it has {', '.join(sorted(units)) or 'none'}")
+            raise ScheduleError(f"{wish}: target {target.name} has no such unit; it has {', '.join(target.units) or 'none'}")
 
 
 def _widths(operand: Tensor | DeviceTensor) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ def compile_kernel(
         BuildError: the target is a GPU, this machine has none, and ``arch`` names none.
     """
     require_device(target, arch)
-    units = {unit.name for unit in find_target(target).units}
+    on_gpu = "gpu_thread" in find_target(target).units
     check_convert(convert)
     assignment = parse(expression)
     check_assignment(assignment, affine=True)
@@ -73,12 +73,12 @@ def compile_kernel(
     def scheduled(known: Mapping[str, Format]) -> tuple[Viewed, Schedule, Concretized]:
         viewed = plainly(assignment, known, {*constants, *determined}, boundary)
         default, chosen = concretize(viewed.assignment, viewed.formats, *pair), directives
-        if not chosen.directives and "gpu_thread" in units:
+        if not chosen.directives and on_gpu:
             chosen = default_mapping(default.program, assignment.target.tensor, default.formats, constants)
         return viewed, chosen, _scheduled(default, chosen, {**constants, **viewed.constants})
 
     viewed, chosen, concretized = scheduled(known)
-    if not is_mirrored(concretized.program, concretized.formats) or (target != "cpu" and any(form.mirrors for form in known.values())):
+    if not is_mirrored(concretized.program, concretized.formats) or (on_gpu and any(form.mirrors for form in known.values())):
         known = _whole(assignment, known, convert)
         viewed, chosen, concretized = scheduled(known)
         mirrored(concretized.program, concretized.formats)  # raises an error if the schedule cannot read half of a matrix

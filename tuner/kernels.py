@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import dropwhile
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from ..compiler.concrete.given import constant_extents
 from ..compiler.concrete.nodes import Program
 from ..compiler.frozen import frozen
 from ..compiler.kernel import Kernel
-from ..compiler.native.toolchain import Compiler, find_compiler
 from ..compiler.notation.nodes import Assignment
 from ..compiler.notation.parser import parse
 from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
-from ..compiler.targets.c import compile_flags
+from ..compiler.targets.target import DeviceLaunch
 from .extents import reads
 from .kept_kernels import kept_kernel
 from .legality import keeps_values
@@ -75,22 +74,7 @@ class Candidate:
     @property
     def built_by(self) -> tuple[str, str]:
         """The compiler's name and version, and the flags, that it is compiled with. Raises ``BuildError``: there is no such compiler."""
-        if self.compiled.target != "cpu":
-            from ..compiler.targets.cuda import CudaTarget  # imported here, since it needs the generator for GPUs
-
-            assert isinstance(self.kernel.target, CudaTarget)
-            return self.kernel.target.built_by
-        compiler = self.compiler
-        return f"{compiler.name}: {compiler.version}", self.flags
-
-    @property
-    def compiler(self) -> Compiler:
-        """What it is compiled with; its version costs a process. Raises ``BuildError`` as ``built_by``."""
-        return find_compiler(self.kernel.spec.build[0])
-
-    @property
-    def flags(self) -> str:
-        return " ".join(compile_flags(self.kernel.spec, self.kernel.source))
+        return self.kernel.target.built_by(self.kernel.spec, self.kernel.source)
 
     @property
     def converts(self) -> bool:
@@ -116,10 +100,10 @@ def device_clock(bound: Any, flushed: int = 0) -> Callable[[int], float] | None:
     Args:
         flushed: bytes of other memory that are written before each run.
     """
-    from ..compiler.targets.cuda import CudaLaunch  # imported here, since it needs the generator for GPUs
-
-    launch = getattr(bound, "launch", None)
-    return (lambda runs: sum(launch.seconds(runs, flushed))) if isinstance(launch, CudaLaunch) else None
+    if not isinstance(bound, BoundKernel) or not bound.kernel.target.on_device:
+        return None
+    launch = cast("DeviceLaunch", bound.launch)
+    return lambda runs: sum(launch.seconds(runs, flushed))
 
 
 def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> Candidate:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..errors import DataError
 from ..format import dense_format
 from ..storage.on_device import DeviceArray, DeviceLevel, DeviceTensor, device_array
-from ..targets.cuda import CudaKernel, CudaLaunch
+from ..targets.target import DeviceExecutable, DeviceLaunch
 from .bound import BoundKernel
 from .results import shared_levels
 
@@ -17,15 +17,16 @@ from .results import shared_levels
 class DeviceBoundKernel(BoundKernel):
     """A kernel with an operand in memory of a GPU. Dense results are ``DeviceArray``, sparse ones ``DeviceTensor``."""
 
-    launch: CudaLaunch
+    launch: DeviceLaunch
 
     def _claim(self, out: Any) -> int:
         return 0  # no memory of the host is needed; the device's is checked when it is allocated
 
     def _make_result(self, out: Any) -> tuple[Any, Any]:
-        spec, executable = self._spec, self.kernel.executable
-        if not isinstance(executable, CudaKernel):
+        spec = self._spec
+        if not self.kernel.target.on_device:
             raise DataError(f"operands of '{spec.name}' are in memory of a GPU; use target cuda, or copy them to the host")
+        executable = cast("DeviceExecutable", self.kernel.executable)
         if spec.format != spec.requested or (spec.format.is_dense and spec.format != dense_format(len(spec.format))):
             raise DataError(f"'{spec.name}' is left on the GPU as {spec.format}, and not converted there; copy the operands to the host")
         shape, dtype = tuple(self.extents[index] for index in spec.indices), np.dtype(spec.dtype)

@@ -153,7 +153,7 @@ class TypedKernel:
     def _bound(self, operands: Mapping[str, Operand]) -> type[BoundKernel]:
         if all(type(operand.values) is not DeviceArray for operand in operands.values()):
             return BoundKernel
-        from .device_kernel import DeviceBoundKernel  # imports the CUDA target, which few programs need
+        from .device_kernel import DeviceBoundKernel  # few programs need it
 
         return DeviceBoundKernel
 

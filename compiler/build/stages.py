@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..concrete.depth import depth_is_bounded
 from ..errors import ScheduleError
 from ..ir.intrinsics import OF_LANES
-from ..ir.nodes import Call, Function, Run
+from ..ir.nodes import Allocate, Barrier, Call, Combine, Function, Once, Run
 from ..ir.printer import show_function
 from ..ir.rewrite import nodes_of
 from ..lowering.kernel_spec import KernelSpec
@@ -47,12 +47,28 @@ def _stages(spec: KernelSpec, target: Target) -> Iterator[str]:
 
 
 def _printed(spec: KernelSpec, target: Target, function: Function, unit: VectorUnit) -> str:
-    """Return the source of a kernel after all passes. Raises ``ScheduleError`` if it calls a function that the target does not have."""
-    called = {node.function for node in nodes_of(function.body, Call, Run)} - OF_LANES
-    missing = sorted(called - target.intrinsics.keys())
-    if missing:
-        raise ScheduleError(f"target {target.name} has no function {missing[0]}, which this schedule needs there; use another one")
+    """Return the source of a kernel after all passes. Raises ``ScheduleError`` if it uses what the target does not have."""
+    lacking = _lacking(function, target)
+    if lacking is not None:
+        raise ScheduleError(f"target {target.name} has no {lacking}, which this schedule needs there; use another one")
     return target.print(function, _heading(spec, unit))
+
+
+def _lacking(function: Function, target: Target) -> str | None:
+    """Return a function, storage or group that a program uses and the target does not have; None where it has all."""
+    called, stored, grouped = set[str](), set[str](), set[str]()
+    for node in nodes_of(function.body, Call, Run, Allocate, Barrier, Once, Combine):
+        match node:
+            case Call(name) | Run(name):
+                called.add(name)
+            case Allocate(storage=storage):
+                stored.add(storage)
+            case Barrier(group) | Once(group) | Combine(within=group):
+                grouped.add(group)
+    missing = [f"function {name}" for name in sorted(called - OF_LANES - target.intrinsics.keys())]
+    missing += [f"memory of kind {name}" for name in sorted(stored - {*target.memory})]
+    missing += [f"threads of a {name} that work together" for name in sorted(grouped - {*target.groups})]
+    return missing[0] if missing else None
 
 
 def _heading(spec: KernelSpec, unit: VectorUnit) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..native.library import CSRC
-from ..targets.cuda import CudaTarget, compile_flags
+from ..targets.cuda import compile_flags
 from .kernel import TypedKernel
 from .timed import timed
 
@@ -38,7 +38,7 @@ def standalone(kernel: TypedKernel, arch: str | None = None) -> dict[str, str | 
     Args:
         arch: architecture of the GPU, such as "sm_90", for which the Makefile compiles CUDA; None: "native", that of the machine.
     """
-    on_gpu = isinstance(kernel.target, CudaTarget)
+    on_gpu = kernel.target.language == "cuda"
     source = "kernel.cu" if on_gpu else "kernel.c"
     headers = _headers(kernel.source)
     main: dict[str, str | bytes] = {}

@@ -23,9 +23,6 @@ from ..shown import attribute
 from .level_arrays import LevelArrays
 from .tensor import Tensor
 
-ON_DEVICE = frozenset(("cuda", "cuda-executor"))
-"""Targets that take such arrays as they are; others read them from the host, as their library copies them there."""
-
 _CUDA, _MANAGED = 2, 13
 """Devices of DLPack whose memory kernels reach."""
 

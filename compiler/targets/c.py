@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cache, partial
@@ -24,7 +23,6 @@ from ..native.machine import this_machine
 from ..native.toolchain import Compiler, default_flags, find_compiler, possible_flags, vector_bytes
 from ..passes.cpu import CPU
 from ..passes.manager import PassList, VectorUnit
-from .target import Unit
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "
@@ -80,11 +78,12 @@ class NativeTarget:
 
     name: str = "cpu"
     language: str = "c"
-    units: tuple[Unit, ...] = (Unit("cpu_thread"), Unit("cpu_vector", "registers", shuffles=True))
+    units: tuple[str, ...] = ("cpu_thread", "cpu_vector")
     memory: tuple[str, ...] = ("heap", "registers")
+    groups: tuple[str, ...] = ()
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = CPU
-    clock: Callable[[], float] = time.perf_counter
+    on_device: bool = False
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         """Return vectors as wide as the kernel's flags ask for."""
@@ -93,6 +92,11 @@ class NativeTarget:
 
     def print(self, function: Function, heading: str) -> str:
         return print_c(function, heading)
+
+    def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
+        """Return the compiler, whose version costs a process, and its flags. Raises ``BuildError`` where there is none."""
+        compiler = find_compiler(spec.build[0])
+        return f"{compiler.name}: {compiler.version}", " ".join(compile_flags(spec, source))
 
     def compile(self, spec: KernelSpec, source: str, timeout: float = 120.0) -> NativeKernel:
         """Compile a kernel, or take it from the cache, and load it.

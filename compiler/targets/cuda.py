@@ -9,7 +9,6 @@ elsewhere, being a part of a larger one, is copied on the device by every run, a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,7 +36,6 @@ from ..passes.wide_loads import WIDE, wide_arrays
 from ..storage.on_device import DeviceArray
 from .cuda_objects import cubin_of, host_object, shared_object
 from .streams import current_stream
-from .target import Unit
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void *st_get(int64_t bytes); void st_release(void *memory); "
@@ -247,18 +245,17 @@ class CudaTarget:
     arch: str | None = None
     name: str = "cuda"
     language: str = "cuda"
-    units: tuple[Unit, ...] = (
-        Unit("gpu_block"), Unit("gpu_warp", "block", barrier=True), Unit("gpu_thread", "block", barrier=True, shuffles=True),
-    )  # fmt: skip
+    units: tuple[str, ...] = ("gpu_block", "gpu_warp", "gpu_thread")
     memory: tuple[str, ...] = ("heap", "registers", "block", "warp")
+    groups: tuple[str, ...] = ("block", "warp")
     intrinsics: Mapping[str, Intrinsic] = field(
         default_factory=lambda: {name: found for name, found in INTRINSICS.items() if name not in OF_PROCESSORS and found.on_gpu}
     )
     passes: PassList = PASSES
+    on_device: bool = True
 
-    @property
-    def built_by(self) -> tuple[str, str]:
-        """The compiler's name and version, and its flags. Raises ``BuildError`` where there is no GPU to say which architecture it is."""
+    def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
+        """Return the compiler and its flags. Raises ``BuildError`` where there is no GPU to say which architecture it is."""
         return nvrtc_version(), f"-arch={self.arch or architecture_here()}"
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
@@ -278,9 +275,6 @@ class CudaTarget:
         arch = self.arch or architecture_here()
         library = load_on_device(source, arch, timeout)
         return _kernel(library, spec, self.vectors(spec), nvrtc_version(), (f"-arch={arch}",))
-
-    def clock(self) -> float:
-        return time.perf_counter()  # runs in the default stream end with the device's work
 
 
 CUDA = CudaTarget()

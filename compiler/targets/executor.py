@@ -39,8 +39,7 @@ class Executor(CudaTarget):
     arch: str | None = "sm_90"
     name: str = "cuda-executor"
 
-    @property
-    def built_by(self) -> tuple[str, str]:
+    def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
         return os.environ.get("CXX") or "g++", " ".join(FLAGS)
 
     def compile(self, spec: KernelSpec, source: str, timeout: float) -> CudaKernel:

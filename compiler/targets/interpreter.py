@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +17,8 @@ from ..ir.parser import parse_function
 from ..ir.printer import show_function
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import PassList, VectorUnit
-from .target import Unit
+
+NAME = "loop IR interpreter"
 
 
 @dataclass
@@ -47,7 +47,7 @@ class InterpretedKernel:
 
     function: Function
     races: bool
-    compiler: str = "loop IR interpreter"
+    compiler: str = NAME
     flags: tuple[str, ...] = ()
 
     def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> InterpretedLaunch:
@@ -60,17 +60,21 @@ class Interpreter:
 
     name: str = "interpreter"
     language: str = "loops"
-    units: tuple[Unit, ...] = (Unit("cpu_thread"), Unit("cpu_vector", "registers"))
+    units: tuple[str, ...] = ("cpu_thread", "cpu_vector")
     memory: tuple[str, ...] = ("heap", "registers")
+    groups: tuple[str, ...] = ()
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = field(default_factory=lambda: PassList([]))
-    clock: Callable[[], float] = time.perf_counter
+    on_device: bool = False
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         return VectorUnit(8)
 
     def print(self, function: Function, heading: str) -> str:
         return show_function(function) + "\n"
+
+    def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
+        return NAME, ""
 
     def compile(self, spec: KernelSpec, source: str, timeout: float) -> InterpretedKernel:
         return InterpretedKernel(parse_function(source), "ignore_races" in spec.schedule)

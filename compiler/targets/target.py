@@ -3,7 +3,7 @@
 A kernel is a host program: straight code, loops and conditions over sizes and arrays, with kernels in between. Every loop that is
 dealt out to units of the target becomes a kernel; what stands before, between and after them is host code, which runs in order:
 a result that is counted, scanned and filled is two such loops with a scan between. A target says which units and memory it has,
-which passes bring loop IR into the form that it prints, and how the text is compiled, loaded, launched on arrays, and timed.
+which passes bring loop IR into the form that it prints, and how the text is compiled, loaded and launched on arrays.
 
 To add one: a class with these members, and ``registry.register(it)``.
 """
@@ -16,27 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..frozen import frozen
 from ..ir.intrinsics import Intrinsic
 from ..ir.nodes import Function
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import PassList, VectorUnit
-
-
-@frozen
-class Unit:
-    """A parallel unit to which iterations of a loop are dealt out, by its name in schedules.
-
-    Attributes:
-        memory: the storage that its members share, as ``Allocate`` names it.
-        barrier: whether its members can wait for one another inside a kernel.
-        shuffles: whether its members can read each other's registers.
-    """
-
-    name: str
-    memory: str = "heap"
-    barrier: bool = False
-    shuffles: bool = False
+from ..storage.on_device import DeviceArray
 
 
 class Launch(Protocol):
@@ -51,6 +35,26 @@ class Launch(Protocol):
 
     def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array that the last run made: ``pointer`` is its slot among the arrays, ``length`` the slot of its length."""
+        ...
+
+
+class DeviceLaunch(Launch, Protocol):
+    """A launch of a target that has memory of its own, and a clock for it."""
+
+    def left(self, pointer: int, length: int, dtype: np.dtype[Any]) -> DeviceArray:
+        """Return an array that the last run made where it is; the arguments are those of ``published``."""
+        ...
+
+    def fill(self, array: DeviceArray, value: float) -> None:
+        """Set all elements of an array of the device."""
+        ...
+
+    def seconds(self, runs: int, flushed: int = 0) -> list[float]:
+        """Return the seconds that each of some runs takes by the device's clock; operands and result are there already.
+
+        Args:
+            flushed: bytes of other memory that are written before each run.
+        """
         ...
 
 
@@ -81,16 +85,28 @@ class Executable(Protocol):
         ...
 
 
+class DeviceExecutable(Executable, Protocol):
+    """A loaded kernel of a target that has memory of its own: it is bound to arrays there too, and its launches are ``DeviceLaunch``."""
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
+        """Return an array of the device. Raises ``ResourceError`` where it has no memory for it."""
+        ...
+
+
 class Target(Protocol):
     """What kernels are generated for and run on.
 
     Attributes:
         name: by which users ask for it.
         language: of its source: the name of the last stage.
-        units: parallel units of loops.
+        units: parallel units of loops, by their names in schedules.
         memory: the kinds of storage that ``Allocate`` may ask for.
+        groups: the groups whose members wait for one another (``Barrier``), and see what the others have (``Combine``).
         intrinsics: the functions that its kernels may call, by name.
         passes: bring loop IR, as lowering makes it, into the form that is printed.
+        on_device: whether it has memory of its own, and takes arrays there as they are: its kernels are ``DeviceExecutable``.
+
+    A program that the passes leave with a storage, group or function that is not among these is refused (``build.stages``).
     """
 
     @property
@@ -100,16 +116,22 @@ class Target(Protocol):
     def language(self) -> str: ...
 
     @property
-    def units(self) -> tuple[Unit, ...]: ...
+    def units(self) -> tuple[str, ...]: ...
 
     @property
     def memory(self) -> tuple[str, ...]: ...
+
+    @property
+    def groups(self) -> tuple[str, ...]: ...
 
     @property
     def intrinsics(self) -> Mapping[str, Intrinsic]: ...
 
     @property
     def passes(self) -> PassList: ...
+
+    @property
+    def on_device(self) -> bool: ...
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         """Return the vectors for which a kernel is generated."""
@@ -127,6 +149,10 @@ class Target(Protocol):
         """
         ...
 
-    def clock(self) -> float:
-        """Return seconds since some moment, once all that was launched has ended."""
+    def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
+        """Return the name and version of what ``compile`` compiles with, and its flags.
+
+        Raises:
+            BuildError: there is no such compiler, or no device that says which architecture it is.
+        """
         ...

@@ -12,14 +12,13 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.ir.intrinsics import INTRINSICS, Intrinsic
-from sparsetune.compiler.ir.nodes import For, Function, Node
+from sparsetune.compiler.ir.nodes import Barrier, For, Function, Node, Steps
 from sparsetune.compiler.ir.rewrite import transform
 from sparsetune.compiler.lowering.kernel_spec import KernelSpec
 from sparsetune.compiler.passes.manager import Pass, PassList, Setting, VectorUnit
 from sparsetune.compiler.passes.simplify import simplify
 from sparsetune.compiler.targets import registry
 from sparsetune.compiler.targets.c import C, NativeKernel
-from sparsetune.compiler.targets.target import Unit
 
 
 def untagged(function: Function, _: Setting) -> Function:
@@ -35,12 +34,15 @@ class Serial:
 
     name: str = "serial"
     language: str = "c"
-    units: tuple[Unit, ...] = (Unit("cpu_vector", "registers"),)
+    units: tuple[str, ...] = ("cpu_vector",)
     memory: tuple[str, ...] = ("heap", "registers")
+    groups: tuple[str, ...] = ()
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = field(
         default_factory=lambda: PassList([Pass("serial", untagged), Pass("simplify", lambda function, _: simplify(function))])
     )
+
+    on_device: bool = False
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         return VectorUnit(8)
@@ -51,8 +53,8 @@ class Serial:
     def compile(self, spec: KernelSpec, source: str, timeout: float) -> NativeKernel:
         return C.compile(spec, source, timeout)
 
-    def clock(self) -> float:
-        return C.clock()
+    def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
+        return C.built_by(spec, source)
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +92,20 @@ def test_it_refuses_units_that_it_lacks() -> None:
     registry.register(Serial("plain", units=()))
     with pytest.raises(ScheduleError, match=r"^parallelize\(i, cpu_thread\): target plain has no such unit; it has none"):
         st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule="parallelize(i, cpu_thread, no_races)", target="plain")
+
+
+LACKING: dict[str, tuple[dict[str, Any], str]] = {
+    "function": ({"intrinsics": {}}, r"function \w+"),
+    "memory": ({"memory": ("registers",)}, "memory of kind heap"),
+    "group": ({"passes": PassList([Pass("waits", lambda function, _: replace(function, body=Steps((function.body, Barrier("block")))))])},
+              "threads of a block that work together"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+def test_it_refuses_programs_that_use_what_it_lacks(lacking: str) -> None:
+    options, what = LACKING[lacking]
+    registry.register(Serial("poor", **options))
+    kernel = st.compile("C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, target="poor")
+    with pytest.raises(ScheduleError, match=f"^target poor has no {what}, which this schedule needs there; use another one$"):
+        _ = kernel.source

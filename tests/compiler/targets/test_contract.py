@@ -72,6 +72,14 @@ def test_the_last_stage_is_the_source(target: str) -> None:
     assert kernel.stages[names[-1]] == kernel.source
 
 
+@pytest.mark.parametrize("target", ["cpu", "interpreter"])
+def test_half_of_a_symmetric_matrix_is_read_without_a_gpu(target: str) -> None:
+    matrix = scipy.sparse.csr_array(A[:6] + A[:6].T)
+    kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "dense, symmetric"}, convert="never", target=target)
+    found = kernel(A=st.tensor(matrix, "dense, symmetric"), x=X[:, 0].copy())
+    np.testing.assert_allclose(found, matrix @ X[:, 0])
+
+
 def test_kernels_of_any_target_are_pickled_by_its_name() -> None:
     kernel = pickle.loads(pickle.dumps(st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, target="interpreter")))
     assert kernel.target == "interpreter"
