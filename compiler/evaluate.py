@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from .build.repeat import MISS, Repeat, Repeats
 from .concrete.affine import Boundary, wrapped
-from .concrete.check import check_assignment, formats_of, tensor_names
+from .concrete.check import formats_of, parsed, tensor_names
 from .concrete.given import check_convert, checked_dtype, checked_extents, checked_operands, checked_semiring, constant_extents
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, FormatError, ScheduleError, ShapeError
@@ -22,7 +22,6 @@ from .frozen import frozen
 from .kernel import Kernel
 from .native.memory import FLOOR, claim
 from .notation.nodes import Assignment, accesses
-from .notation.parser import parse
 from .notation.value_types import number_dtype
 from .pipeline import compile_kernel
 from .schedule.schedule import Schedule
@@ -95,7 +94,7 @@ def evaluate(
         SparsetuneError: one of its subclasses; the message says what does not fit.
     """
     if not isinstance(expression, str):
-        parse(expression)  # raises an error that says what an expression is
+        parsed(expression)  # raises an error that says what an expression is
     if not isinstance(operands, Mapping):
         checked_operands(expression, (), operands)  # raises an error that says how operands are given
     if not isinstance(output_format, (str, Format, type(None))):
@@ -103,7 +102,7 @@ def evaluate(
     wish = _wish(schedule)
     check_convert(convert)
     find_target(target)  # raises an error if there is no such target
-    given = checked_extents(_parsed(expression), shape)
+    given = checked_extents(parsed(expression), shape)
     names = _operand_names(expression)
     checked = checked_operands(expression, names, operands)
     kinds = [attribute(data, "dtype") for data in checked.values()]
@@ -169,22 +168,15 @@ def or_default(expression: str, chosen: Schedule, run: Callable[[Schedule], T]) 
 
 
 @lru_cache(KEPT)
-def _parsed(expression: str) -> Assignment:
-    assignment = parse(expression)
-    check_assignment(assignment, affine=True)
-    return assignment
-
-
-@lru_cache(KEPT)
 def _operand_names(expression: str) -> tuple[str, ...]:
-    return tensor_names(_parsed(expression))
+    return tensor_names(parsed(expression))
 
 
 @lru_cache(KEPT)
 def _request(
     expression: str, operands: tuple[_Operand, ...], output_format: Format | str | None, shape: tuple[tuple[str, int], ...]
 ) -> _Request:
-    assignment = _parsed(expression)
+    assignment = parsed(expression)
     formats: dict[str, Any] = {operand.name: operand.format or dense_format(len(operand.shape)) for operand in operands}
     if output_format == AUTO:
         output_format = auto_format(assignment, formats)
@@ -199,7 +191,7 @@ def _claim(expression: str, operands: Mapping[str, Any], output_format: Format |
     packed = sum(bytes_to_pack(data) for data in operands.values() if type(data) is not np.ndarray and not isinstance(data, Tensor))
     if packed <= FLOOR:
         return
-    assignment, result = _parsed(expression), 0
+    assignment, result = parsed(expression), 0
     if output_format in (None, "dense"):
         extents = {**_extents(assignment, {name: attribute(data, "shape") or () for name, data in operands.items()}), **given}
         result = math.prod(extents.get(index, 1) for index in assignment.target.indices) * 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Never
+from typing import Any, Never, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ from .storage.tensor import Tensor
 from .targets.registry import find_target
 from .targets.target import Target
 
+Derived: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Makes the operands that a kernel reads of those that are given."""
+
 
 @frozen
 class Signature:
@@ -71,12 +74,11 @@ class Kernel:
         derived: how the operands that it reads follow from the given ones; None: they are the same.
     """
 
-    derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-
     def __init__(self, assignment: Assignment, formats: dict[str, Format], extents: Mapping[str, int], concretized: Concretized,
                  schedule: Schedule, dtype: np.dtype[Any] | None, convert: str, target: str = "cpu",
-                 threads: int | None = None, arch: str | None = None, viewed: Viewed | None = None) -> None:  # fmt: skip
-        self.threads, self.viewed = threads, viewed or Viewed(assignment, formats)
+                 threads: int | None = None, arch: str | None = None, viewed: Viewed | None = None,
+                 derived: Derived | None = None) -> None:  # fmt: skip
+        self.threads, self.viewed, self.derived = threads, viewed or Viewed(assignment, formats), derived
         self.assignment, self.formats, self.extents, self.schedule = assignment, formats, dict(extents), schedule
         self.dtype, self.concretized, self.target, self.arch = dtype, concretized, target, arch
         self.semiring = (concretized.program.add, concretized.program.multiply)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .concrete.affine import fresh, names_of
-from .concrete.check import check_assignment, formats_of, tensor_names
+from .concrete.check import formats_of, parsed, tensor_names
 from .concrete.given import checked_dtype, checked_operands, checked_semiring, supported_dtype
 from .errors import ExpressionError
 from .format import Format
@@ -23,7 +23,6 @@ from .frozen import frozen
 from .lowering.semiring import identity
 from .lowering.tensors import loop_type
 from .notation.nodes import Assignment
-from .notation.parser import parse
 from .shown import shown
 from .storage.construct import tensor
 from .storage.tensor import Tensor
@@ -78,7 +77,7 @@ class Restriction:
     def formats(self, formats: Mapping[str, Format | str | None]) -> dict[str, Format | str | None]:
         """Return the formats for ``expression``: the given ones, and those of ``one`` and ``zero``."""
         if not isinstance(formats, Mapping):
-            formats_of(parse(self.expression), formats)  # raises an error that says how formats are given
+            formats_of(parsed(self.expression), formats)  # raises an error that says how formats are given
         held = "s" * len(self.pattern.modes)
         read = {name: form for name, form in formats.items() if name in self.reads or name != self.pattern.tensor}
         return {self.result: self.usual_format, **read, self.one: held, self.zero: held}
@@ -123,8 +122,7 @@ def restriction(expression: str, pattern: str, semiring: tuple[str, str] | None 
     Raises:
         ExpressionError: the pattern is not an access, or does not fit the left side.
     """
-    assignment = parse(expression)
-    check_assignment(assignment, affine=True)
+    assignment = parsed(expression)
     found = output_pattern(pattern, assignment)
     reads, names = tensor_names(assignment), names_of(assignment) | {found.tensor}
     one, zero = fresh(f"{found.tensor}_pattern", names), fresh(f"{found.tensor}_zero", names)

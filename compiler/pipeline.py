@@ -9,17 +9,16 @@ from numpy.typing import DTypeLike
 
 from .concrete.affine import Boundary, Viewed
 from .concrete.affine import viewed as plainly
-from .concrete.check import check_assignment, check_semiring, formats_of, tensor_names
+from .concrete.check import check_semiring, formats_of, parsed, tensor_names
 from .concrete.concretize import Concretized, concretize
 from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring
 from .concrete.mirrored import is_mirrored, mirrored
 from .concrete.nodes import Program
 from .errors import ScheduleError
 from .format import Format
-from .kernel import Kernel
+from .kernel import Derived, Kernel
 from .native.devices import require_device
 from .notation.nodes import Assignment
-from .notation.parser import parse
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
@@ -48,11 +47,13 @@ def compile_kernel(
     boundary: Boundary = None,
     shape: Mapping[str, Any] | None = None,
     determined: Collection[str] = (),
+    derived: Derived | None = None,
 ) -> Kernel:
     """Compile an expression for formats, a schedule and a target. This is ``sparsetune.compile`` without the schedule "auto".
 
     Args:
         determined: the indices whose extents are given when operands are bound.
+        derived: how the operands follow from those that are given at a call; None: they are the same.
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
@@ -61,8 +62,7 @@ def compile_kernel(
     require_device(target, arch)
     on_gpu = "gpu_thread" in find_target(target).units
     check_convert(convert)
-    assignment = parse(expression)
-    check_assignment(assignment, affine=True)
+    assignment = parsed(expression)
     pair = checked_semiring(semiring)
     check_semiring(assignment.value, pair[0], assignment, pair[1])
     known = formats_of(assignment, {} if formats is None else formats)
@@ -82,7 +82,7 @@ def compile_kernel(
         known = _whole(assignment, known, convert)
         viewed, chosen, concretized = scheduled(known)
         mirrored(concretized.program, concretized.formats)  # raises an error if the schedule cannot read half of a matrix
-    return Kernel(assignment, known, constants, concretized, chosen, kind, convert, target, threads, arch, viewed)
+    return Kernel(assignment, known, constants, concretized, chosen, kind, convert, target, threads, arch, viewed, derived)
 
 
 def _whole(assignment: Assignment, formats: Mapping[str, Format], convert: str) -> dict[str, Format]:

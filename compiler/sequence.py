@@ -7,14 +7,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from .concrete.check import check_assignment, tensor_names
+from .concrete.check import KEPT, parsed, tensor_names
 from .errors import ExpressionError
 from .frozen import frozen
 from .notation.nodes import Assignment, accesses
-from .notation.parser import parse
 from .output_pattern import named_operand
 
-KEPT = 256  # expressions that a process keeps at hand
 BY_RESULT = ("output_format", "output_pattern", "schedule")
 """Options that may be given for each result by its name."""
 
@@ -56,7 +54,7 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any], patterns: 
     used: set[str] = set()
     for number, text in enumerate(expressions, 1):
         if not isinstance(text, str):
-            parse(text)  # raises an error that says what an expression is
+            parsed(text)  # raises an error that says what an expression is
         one = sequential(text)
         own = named_operand(said_for(patterns, one.result))
         if own is not None and own not in one.operands:
@@ -79,8 +77,7 @@ def in_order(expressions: Sequence[str], operands: Mapping[str, Any], patterns: 
 @lru_cache(KEPT)
 def sequential(text: str) -> Sequential:
     """Read an expression. Raises ``ExpressionError``."""
-    assignment = parse(text)
-    check_assignment(assignment, affine=True)
+    assignment = parsed(text)
     everything = (assignment.target, *accesses(assignment.value))
     indices = frozenset(index for access in everything for index in access.indices)
     return Sequential(assignment.text, assignment.target.tensor, tensor_names(assignment), indices, assignment)

@@ -37,10 +37,9 @@ class AutomaticKernel(Kernel):
     def __init__(self, default: Kernel, convert: str, database: str | os.PathLike[str] | None, boundary: Boundary = None) -> None:
         super().__init__(
             default.assignment, default.formats, default.extents, default.concretized, default.schedule, default.dtype, convert,
-            default.target, default.threads, viewed=default.viewed,
+            default.target, default.threads, default.arch, default.viewed, default.derived,
         )  # fmt: skip
         self._convert, self._database, self._boundary, self._decided = convert, database, boundary, False
-        self.derived = default.derived
         self._compiled: dict[tuple[tuple[str, int], ...], Kernel] = {}
 
     def specialised(

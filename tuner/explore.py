@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, overload
 
 from ..compiler.concrete.affine import viewed
-from ..compiler.concrete.check import check_assignment, check_semiring, formats_of
+from ..compiler.concrete.check import check_semiring, formats_of, parsed
 from ..compiler.concrete.concretize import started
 from ..compiler.concrete.given import checked_semiring
 from ..compiler.errors import ExpressionError, FormatError, TuningError
@@ -24,7 +24,6 @@ from ..compiler.format import Format, csf_format
 from ..compiler.levels import COMPRESSED, DENSE
 from ..compiler.notation.functions import has_functions
 from ..compiler.notation.nodes import Assignment, accesses
-from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
 from ..compiler.shown import is_by_name, is_word, shown
 from ..compiler.space.schedules import Schedules
@@ -155,8 +154,7 @@ def _explored_forests(
 
 
 def _explorable(expression: str) -> Assignment:
-    assignment = parse(expression)
-    check_assignment(assignment, affine=True)
+    assignment = parsed(expression)
     if has_functions(assignment.value):
         raise ExpressionError(
             "schedule spaces of expressions with functions are not explored; tune searches among the usual schedules of such expressions"

@@ -11,14 +11,13 @@ import numpy as np
 from ..compiler.build.bound import BoundKernel
 from ..compiler.build.kernel import TypedKernel
 from ..compiler.concrete.affine import Boundary
-from ..compiler.concrete.check import formats_of
+from ..compiler.concrete.check import formats_of, parsed
 from ..compiler.concrete.concretize import Concretized
 from ..compiler.concrete.given import constant_extents
 from ..compiler.concrete.nodes import Program
 from ..compiler.frozen import frozen
 from ..compiler.kernel import Kernel
 from ..compiler.notation.nodes import Assignment
-from ..compiler.notation.parser import parse
 from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
@@ -112,7 +111,7 @@ def compile_task(task: Task, schedule: str, operands: Mapping[str, Tensor]) -> C
     Raises:
         SparsetuneError: the schedule is not legal here.
     """
-    assignment = parse(task.expression)
+    assignment = parsed(task.expression)
     free = free_extents(assignment, task.extents)
     compiled = _compile(assignment, task, Schedule(schedule), free)
     return Candidate(compiled, compiled.specialised(operands, free)[0], free)

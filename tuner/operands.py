@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.concrete.check import check_assignment, tensor_names
+from ..compiler.concrete.check import parsed, tensor_names
 from ..compiler.errors import DataError, ExpressionError, ShapeError
 from ..compiler.format import parse_format
 from ..compiler.native.memory import claim, readable_bytes
 from ..compiler.notation.nodes import Access, Assignment
-from ..compiler.notation.parser import parse
 from ..compiler.output_pattern import restriction
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
@@ -37,7 +36,7 @@ def problem_of(given: Mapping[str, Any]) -> Problem:
     require_target(given["target"], arch)
     files, formats = given["inputs"], dict(given["formats"])
     expression, dims = given["expression"], given["dims"]
-    output_format = given["output_format"] or formats.get(parse(expression).target.tensor)
+    output_format = given["output_format"] or formats.get(parsed(expression).target.tensor)
     asked, others = None, dict[str, Tensor]()
     if given.get("output_pattern") is not None:
         asked = restriction(expression, given["output_pattern"], given.get("semiring"))
@@ -82,8 +81,7 @@ def load_operands(
         ResourceError: there is no memory for the dense arrays.
         SparsetuneError: a file cannot be read, a format does not fit.
     """
-    assignment = parse(expression)
-    check_assignment(assignment, affine=True)
+    assignment = parsed(expression)
     names = tensor_names(assignment)
     _check_names(files, names, "-i", "operand")
     _check_names(formats, (*names, assignment.target.tensor), "--format", "tensor")

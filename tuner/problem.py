@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from ..compiler.concrete.affine import Boundary, Viewed, wrapped, writings_of
 from ..compiler.concrete.affine import viewed as plainly
-from ..compiler.concrete.check import check_assignment, check_semiring, formats_of, tensor_names
+from ..compiler.concrete.check import check_semiring, formats_of, parsed, tensor_names
 from ..compiler.concrete.concretize import Concretized, concretize, initial_name
 from ..compiler.concrete.given import (
     checked_dtype,
@@ -35,7 +35,6 @@ from ..compiler.native.machine import this_machine
 from ..compiler.native.team import thread_count
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
 from ..compiler.notation.nodes import Assignment
-from ..compiler.notation.parser import parse
 from ..compiler.schedule.schedule import Schedule, canonical_names
 from ..compiler.shown import is_word, shown
 from ..compiler.space.joins import Joins
@@ -256,8 +255,7 @@ def make_problem(
         ScheduleError: arch has no meaning.
     """
     require_target(target, arch)
-    assignment = parse(expression)
-    check_assignment(assignment, affine=True)
+    assignment = parsed(expression)
     pair, wish = checked_semiring(semiring), checked_dtype(dtype)
     check_semiring(assignment.value, pair[0], assignment, pair[1])
     given = checked_extents(assignment, shape) if shape else {}

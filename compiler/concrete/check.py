@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ..errors import ExpressionError, FormatError
 from ..format import Format, parse_format
 from ..notation.nodes import Access, Apply, Assignment, Expr, Neg, Sum, accesses, indices, walk
+from ..notation.parser import parse
 from ..shown import is_by_name
 from ..source import Span, pointing
+
+KEPT = 256
+"""Most expressions that a process keeps at hand."""
+
+
+def parsed(expression: str) -> Assignment:
+    """Read an expression and check that it makes sense; the same text is read once. Raises ``ExpressionError``."""
+    return _parsed(expression) if type(expression) is str else _read(expression)
+
+
+def _read(expression: str) -> Assignment:
+    assignment = parse(expression)
+    check_assignment(assignment, affine=True)
+    return assignment
+
+
+_parsed = lru_cache(KEPT)(_read)
 
 
 def check_assignment(assignment: Assignment, affine: bool = False) -> None:

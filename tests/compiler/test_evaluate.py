@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import sparsetune as st
 from sparsetune.compiler.errors import SparsetuneError
 from sparsetune.compiler.native import memory
+from sparsetune.compiler.notation import parser
 
 RNG = np.random.default_rng(5)
 MATRIX, SQUARE, CUBE, VECTOR = RNG.random((6, 5)), RNG.random((6, 6)), RNG.random((3, 4, 5)), RNG.random(5)
@@ -381,3 +382,14 @@ def test_memory_that_cannot_be_had_is_refused_before_anything_is_packed(monkeypa
 def test_results_that_cannot_be_had_name_a_sparse_format(extent: int) -> None:
     with pytest.raises(st.ResourceError, match=r"the result 'Y' .* does not fit into memory: .*output_format='csr'"):
         st.evaluate("Y(i,k) = A(i,j) * x(j)", {"A": sp.csr_array(np.eye(3)), "x": np.ones(3)}, shape={"k": extent})
+
+
+def test_an_expression_is_read_once_in_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    tokens = parser._tokens
+    monkeypatch.setattr(parser, "_tokens", lambda text: (read.append(text), tokens(text))[1])
+    default("once_1(i) = A(i,j) * x(j)", {"A": MATRIX, "x": VECTOR})
+    st.compile("once_2(i) = A(i,j) * x(j)")(A=MATRIX, x=VECTOR)
+    st.evaluate_all(["once_3(i) = A(i,j) * x(j)", "once_4 = once_3(i)"], {"A": MATRIX, "x": VECTOR})
+    mine = sorted(text[:6] for text in read if text.startswith("once_"))
+    assert mine == ["once_1", "once_2", "once_3", "once_4"]

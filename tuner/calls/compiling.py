@@ -63,20 +63,18 @@ def compile(  # noqa: A001  # the contract's name
     with uncollected():
         from ...compiler.pipeline import compile_kernel
 
-    found = None
+    derived = None
     if output_pattern is not None:
         from ...compiler.output_pattern import restriction
 
         found = restriction(expression, output_pattern, semiring, dtype)
-        expression, formats = found.expression, found.formats({} if formats is None else formats)
+        expression, formats, derived = found.expression, found.formats({} if formats is None else formats), found.operands
     is_chosen = isinstance(schedule, str) and schedule == "auto"
     wish = None if is_chosen else schedule
     made = compile_kernel(
         expression, formats, extents, wish, dtype, target, semiring=semiring, convert=convert, arch=arch, threads=threads,
-        shape=shape, boundary=boundary,
+        shape=shape, boundary=boundary, derived=derived,
     )  # fmt: skip
-    if found is not None:
-        made.derived = found.operands
     if not is_chosen:
         return made
     from ..automatic import AutomaticKernel

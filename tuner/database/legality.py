@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ...compiler.concrete.affine import viewed, writings_of
-from ...compiler.concrete.check import check_assignment, check_semiring, formats_of
+from ...compiler.concrete.check import check_semiring, formats_of, parsed
 from ...compiler.concrete.concretize import Concretized, concretize
 from ...compiler.concrete.given import constant_extents
 from ...compiler.errors import SparsetuneError
@@ -13,7 +13,6 @@ from ...compiler.format import Format
 from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.nodes import Assignment
-from ...compiler.notation.parser import parse
 from ...compiler.notation.value_types import TYPES
 from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.schedule import Schedule
@@ -83,8 +82,7 @@ def _schedule_fault(kernel: tuple[str, str, str], constants: tuple[tuple[str, in
 def _understood(kernel: str, formats: str, semiring: str) -> _Kernel | str:
     """Return a kernel of a record, or why it has no meaning."""
     try:
-        assignment = parse(kernel)
-        check_assignment(assignment, affine=True)
+        assignment = parsed(kernel)
         add, multiply = semiring.split(",")
         check_semiring(assignment.value, add, assignment, multiply)
         names = canonical_form(assignment)
