@@ -137,8 +137,8 @@ INTRINSICS: dict[str, Intrinsic] = {
     "note_piece": Intrinsic(meanings.note_piece, "st_note_piece", "st_pieces.h", updates=True),
     "sum_pieces": Intrinsic(meanings.sum_pieces, "st_sum_pieces", "st_pieces.h", updates=True),
     "piece_place": Intrinsic(meanings.piece_place, "st_piece_place", "st_pieces.h"),
-    "seldom": Intrinsic(bool, "st_seldom", gives=BOOL),
-    "harmless": Intrinsic(bool, "st_harmless", gives=BOOL),
+    "seldom": Intrinsic(meanings.holds, "st_seldom", gives=BOOL),
+    "harmless": Intrinsic(meanings.holds, "st_harmless", gives=BOOL),
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     **{
         name: Intrinsic(meanings.quiet(function), f"st_{name}", "st_math.h", typed=True, gives=None)

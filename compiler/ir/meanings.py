@@ -314,6 +314,11 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     return meaning
 
 
+def holds(condition: Any) -> bool:
+    """Return a condition."""
+    return bool(condition)
+
+
 def one(_arguments: Sequence[Any], _result: Any) -> int:
     """Return the number of comparisons of a function that looks at one place."""
     return 1

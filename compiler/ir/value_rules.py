@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from inspect import signature
+
 from .intrinsics import INTRINSICS, OF_LANES, type_of_call
 from .nodes import (
     BOOL,
@@ -27,9 +31,28 @@ from .printer import show_expression, show_statement
 
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _LOGICAL = frozenset(("and", "or"))
-_ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "min", "max"))
+_EXTREME = frozenset(("min", "max"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%")) | _EXTREME
 GROUPS, MEMBERS = ("block", "warp"), ("block", "warp", "thread")
 UPDATES = _ARITHMETIC | _LOGICAL | {""}
+
+def _takes(function: str, count: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    if function in OF_LANES:
+        return count == 2 if function == "keep_lanes" else count > 0 if function == "sums_of_lanes" else count == 1
+    return _binds(INTRINSICS[function].meaning, count)
+
+
+@cache
+def _binds(meaning: Callable[..., object], count: int) -> bool:
+    try:
+        signature(meaning).bind(*range(count))
+    except ValueError:  # a function of C that does not say what it takes
+        return True
+    except TypeError:
+        return False
+    return True
+
 
 class Fault(Exception):
     """A rule is broken; the message says which and where."""
@@ -43,8 +66,9 @@ class ValueRules:
     def __init__(self, function: Function) -> None:
         self.arrays = {parameter.name: parameter.type for parameter in function.arrays if not parameter.assembled}
         self.constant = {parameter.name for parameter in function.arrays if not parameter.writable}
-        self.assembled = {parameter.name for parameter in function.arrays if parameter.assembled}
+        self.assembled = {parameter.name: parameter.type for parameter in function.arrays if parameter.assembled}
         self.shared: frozenset[str] | None = None  # the scalars of outside, in a parallel loop
+        self.counters: frozenset[str] = frozenset()  # the variables in sight with which loops count
         self.here: Step = function.body
 
     def fail(self, what: str) -> None:
@@ -96,6 +120,8 @@ class ValueRules:
             case Const():
                 if value.type.lanes > 1:
                     self.fail("a constant is a scalar")
+                if not value.type.is_float and value.value != int(value.value):
+                    self.fail(f"{value.value} is said to be {value.type.name}")
             case Load(array, index, kind, first):
                 self.value(index, scope, local)
                 if index.type.is_float or index.type == BOOL or index.type.lanes not in (1, kind.lanes):
@@ -144,7 +170,8 @@ class ValueRules:
         elif op in _LOGICAL:
             right = sides == (kind, kind)
         else:
-            right = op in _ARITHMETIC and kind not in OPAQUE and all(side in (kind, kind.element) for side in sides)
+            right = op in (_EXTREME if kind == BOOL else _ARITHMETIC) and kind not in OPAQUE
+            right = right and all(side in (kind, kind.element) for side in sides)
             right = right and max(side.lanes for side in sides) == kind.lanes
         if not right:
             self.fail(f"{sides[0].name} {op} {sides[1].name} is said to be {kind.name}")
@@ -152,6 +179,10 @@ class ValueRules:
     def call(self, function: str, arguments: tuple[Value, ...], scope: Scope, local: Scope) -> None:
         if function not in INTRINSICS and function not in OF_LANES:
             self.fail(f"there is no function {function}")
+        if not _takes(function, len(arguments)):
+            self.fail(f"{function} does not take {len(arguments)} arguments")
+        if function in INTRINSICS and INTRINSICS[function].updates and not isinstance(arguments[0], ArrayRef):
+            self.fail(f"{function} changes no array")
         if function in (SHARE_NUMBER, SHARE_BEGIN) and self.shared is None:
             self.fail("only iterations of parallel loops belong to shares")
         for argument in arguments:

@@ -1,7 +1,8 @@
-"""The rules that every program of the loop IR keeps between any two passes: names, types, widths, tags.
+"""The rules that every program of the loop IR keeps between any two passes: names, types, widths, tags, lifetimes.
 
-Scalars are declared and arrays allocated before they are used, and every use has the type of the declaration. The lanes of vectors
-agree. Conditions are truth values, places are integers. Threads assign no variable from outside their loop, and only threads update
+Scalars are declared before they are used, and once in a block; arrays are allocated, used, and released (``lifetimes``). Every use has the
+type of the declaration. Calls have as many arguments as the function takes. The lanes of vectors agree. Conditions are truth values, places
+are integers. Only the loop itself changes its counter. Threads assign no variable from outside their loop, and only threads update
 atomically. An insertion into a map, which may find no memory, is a whole value, so that its failure can be noticed.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import SparsetuneError
+from .lifetimes import check_lifetimes
 from .nodes import (
     I64,
     PARTS,
@@ -34,6 +36,7 @@ from .nodes import (
     Publish,
     Run,
     SetVar,
+    Simd,
     Step,
     Steps,
     Store,
@@ -59,6 +62,7 @@ def verify(function: Function, maker: str) -> None:
     """
     try:
         _Verifier(function).block((function.body,), {size.name: I64 for size in function.sizes}, {})
+        check_lifetimes(function)
     except Fault as fault:
         raise IllFormed(f"{maker} made an ill-formed program: {fault}") from None
 
@@ -68,6 +72,7 @@ class _Verifier(ValueRules):
 
     def block(self, statements: Iterable[Step], scope: Scope, local: Scope) -> None:
         """Check statements in order. Declarations of a block inside stay visible, unless they hide a name of this block."""
+        declared = set[str]()
         for statement in statements:
             if isinstance(statement, Steps):
                 inside, arrays, shared = dict(scope), dict(local), self.shared
@@ -77,6 +82,10 @@ class _Verifier(ValueRules):
                 local |= {name: kind for name, kind in arrays.items() if name not in local}
             else:
                 self.here = statement
+                name = _defined(statement)
+                if name in declared:
+                    self.fail(f"{name} is declared twice")
+                declared |= {name} if name is not None else set()
                 self.statement(statement, scope, local)
 
     def inner(self, body: Step, scope: Scope, local: Scope) -> None:
@@ -89,12 +98,16 @@ class _Verifier(ValueRules):
         match statement:
             case Declare(variable, value):
                 self.assigned(variable, value, "", scope, local)
+                if variable.name in self.counters:
+                    self.fail(f"{variable.name} is declared, with which a loop counts")
                 scope[variable.name] = variable.type
                 self.hidden((variable.name,))
             case SetVar(variable, value, op):
                 self.variable(variable, scope)
                 if op not in UPDATES:
                     self.fail(f"nothing is updated by {op}")
+                if variable.name in self.counters:
+                    self.fail(f"{variable.name} is assigned, with which a loop counts")
                 if self.shared is not None and variable.name in self.shared:
                     self.fail(f"threads assign {variable.name}, which is declared outside of their loop")
                 self.assigned(variable, value, op, scope, local)
@@ -115,8 +128,10 @@ class _Verifier(ValueRules):
                 self.place(index, scope, local)
             case Run(function, arguments):
                 self.call(function, arguments, scope, local)
-            case Kernel(body, blocks, _, _, scratch):
+            case Kernel(body, blocks, _, gives, scratch):
                 self.place(blocks, scope, local)
+                for given in gives:
+                    self.variable(given, scope)
                 for made in scratch:
                     self.place(made.length, scope, local)
                 outside, self.shared = self.shared, frozenset()
@@ -136,6 +151,9 @@ class _Verifier(ValueRules):
             self.fail("a loop counts upwards in whole numbers")
         self.place(loop.low, scope, local)
         self.place(loop.high, scope, local)
+        if isinstance(loop.tag, Simd):
+            for name in {name for _, names in loop.tag.reductions for name in names} - scope.keys():
+                self.fail(f"variable {name}, which lanes add up, is not declared")
         if isinstance(loop.tag, Dealt) and (loop.tag.unit not in MEMBERS or loop.tag.within not in ("grid", *GROUPS)):
             self.fail(f"a GPU has no {loop.tag.unit} of a {loop.tag.within}")
         parallel, dealt = isinstance(loop.tag, Parallel), isinstance(loop.tag, Dealt)
@@ -149,7 +167,9 @@ class _Verifier(ValueRules):
         self.block(loop.private, outside, arrays)
         self.hidden(outside.keys() - scope.keys())
         self.hidden((loop.variable.name,))
+        counters, self.counters = self.counters, self.counters | {loop.variable.name}
         self.inner(loop.body, {**outside, loop.variable.name: loop.variable.type}, arrays)
+        self.counters = counters
         self.block(loop.finish, outside, arrays)
         self.shared = shared
 
@@ -207,10 +227,11 @@ class _Verifier(ValueRules):
                     self.fail(f"array {array} is known as {self.arrays[array].name} and taken as {kind.name}")
                 self.parts(parts, place, scope, local)
             case Publish(parameter, array, length):
-                self.array(array, {})
                 self.place(length, scope, local)
                 if parameter not in self.assembled:
                     self.fail(f"{parameter} is no array that the caller receives")
+                if self.array(array, {}) != self.assembled[parameter]:
+                    self.fail(f"array {array} of {self.arrays[array].name} is handed over as {self.assembled[parameter].name}")
             case _:
                 self.fail(f"{type(statement).__name__} is no statement")
 
@@ -218,3 +239,13 @@ class _Verifier(ValueRules):
         self.place(place, scope, local)
         if parts.type != PARTS or self.array(parts.array, {}) != PARTS:
             self.fail(f"{parts.array} has no places for arrays")
+
+
+def _defined(step: Step) -> str | None:
+    """Return the scalar, or array of registers or of threads that share it, that a statement declares; None where it declares none."""
+    match step:
+        case Declare(variable):
+            return variable.name
+        case Allocate(array, storage=storage) if storage != "heap":
+            return array
+    return None

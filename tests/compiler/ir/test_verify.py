@@ -14,6 +14,7 @@ from sparsetune.compiler.ir.nodes import (
     MAP,
     SHARE_NUMBER,
     Allocate,
+    ArrayParameter,
     ArrayRef,
     Binary,
     Call,
@@ -75,6 +76,7 @@ WELL_FORMED = {
     "narrower places": [put(Load("x", Load("pos", ZERO, I32), F64))],
     "a vector": [Declare(Var("v", F64.vector(4)), Load("x", ZERO, F64.vector(4))), Store("y", ZERO, Var("v", F64.vector(4)))],
     "the larger truth value": [Declare(Var("b", BOOL), Binary("max", Const(True, BOOL), Const(False, BOOL), BOOL))],
+    "an array of one branch": [If(Binary("<", ZERO, N, BOOL), HELD), If(Binary("<", ZERO, N, BOOL), put(Load("h", ZERO, F64))), Free("h")],
     "a map": [Allocate("m", MAP, N), Declare(K, Call("map_insert", (ArrayRef("m", MAP), ZERO), I64)), Free("m")],
 }
 
@@ -138,6 +140,21 @@ ILL_FORMED: dict[str, tuple[list[Step], str]] = {
         "map_insert may find no memory, so that it stands only as the whole value of a variable",
     ),
     "output": ([HELD, Publish("y", "h", N)], "y is no array that the caller receives"),
+    "twice": ([Declare(T, X), Declare(T, HALF), put(T)], "t is declared twice"),
+    "registers twice": ([Allocate("r", F64, ONE, "registers")] * 2, "r is declared twice"),
+    "counter that is set": ([loop(SetVar(AT, ONE, "+"))], "i is assigned, with which a loop counts"),
+    "hidden counter": ([loop(Declare(AT, ONE))], "i is declared, with which a loop counts"),
+    "no whole constant": ([Declare(K, Const(0.5, I64))], "0.5 is said to be i64"),
+    "sum of conditions": ([Declare(Var("b", BOOL), Binary("+", Const(True, BOOL), Const(True, BOOL), BOOL))], r"bool \+ bool is said"),
+    "too few arguments": ([Declare(K, Call("gallop_stride", (N,), I64))], "gallop_stride does not take 1 arguments"),
+    "no lanes": ([put(Call("sum_lanes", (), F64))], "sum_lanes does not take 0 arguments"),
+    "nothing to change": ([Run("sort", (N, N))], "sort changes no array"),
+    "released twice": ([HELD, Free("h"), Free("h")], "array h is used where it is not there"),
+    "used afterwards": ([HELD, Free("h"), put(Load("h", ZERO, F64))], "array h is used where it is not there"),
+    "made twice": ([HELD, HELD, Free("h")], "array h is made where it is there already"),
+    "made perhaps twice": ([HELD, If(Binary("<", ZERO, N, BOOL), HELD), Free("h")], "array h is made where it is there already"),
+    "made in a loop": ([loop(HELD), Free("h")], "array h is made or released again and again"),
+    "made by threads": ([loop(put(X), tag=Parallel(), private=(HELD,)), Free("h")], "array h is made or released again and again"),
 }
 
 
@@ -146,6 +163,21 @@ def test_ill_formed_programs_are_refused(name: str) -> None:
     steps, fault = ILL_FORMED[name]
     with pytest.raises(IllFormed, match=rf"^lowering made an ill-formed program: .*{fault}.*, in: "):
         verify(program(*steps), "lowering")
+
+
+def test_arrays_are_released_or_handed_over_as_what_they_are() -> None:
+    with pytest.raises(IllFormed, match=r"array h is never released$"):
+        verify(program(HELD), "lowering")
+    made = ArrayParameter("out", F64, ("y", "values"), writable=True, assembled=True)
+    handing = replace(program(HELD, Publish("out", "h", N)), arrays=(made,))
+    verify(handing, "lowering")
+    with pytest.raises(IllFormed, match=r"out is never handed over$"):
+        verify(replace(handing, body=Steps(())), "lowering")
+    with pytest.raises(IllFormed, match="array h of f64 is handed over as i64"):
+        verify(replace(handing, arrays=(replace(made, type=I64),)), "lowering")
+    again = Steps((HELD, Publish("out", "h", N), HELD, Publish("out", "h", N)))
+    with pytest.raises(IllFormed, match="out is handed over twice"):
+        verify(replace(handing, body=again), "lowering")
 
 
 def broken(made: Function, _: object) -> Function:

@@ -1,0 +1,137 @@
+"""Heap arrays of a program from where they are made to where they are released: used only in between, released once, on every way.
+
+Also what the caller receives is handed over once. A loop leaves the arrays as it found them. What one branch of a condition makes is
+perhaps there behind it: a later condition may know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..frozen import frozen
+from .nodes import (
+    Allocate,
+    ArrayRef,
+    Fill,
+    For,
+    Free,
+    Function,
+    Grow,
+    If,
+    Kernel,
+    Leave,
+    Load,
+    Node,
+    Once,
+    Prefetch,
+    Publish,
+    Step,
+    Steps,
+    Store,
+    Take,
+    While,
+)
+from .printer import show_statement
+from .rewrite import nodes_of
+from .value_rules import Fault
+
+
+@frozen
+class Alive:
+    """The heap arrays, and parameters handed over, that are ``perhaps`` there at some place, and those of them that ``surely`` are."""
+
+    perhaps: frozenset[str] = frozenset()
+    surely: frozenset[str] = frozenset()
+
+    def with_(self, *names: str) -> Alive:
+        return Alive(self.perhaps.union(names), self.surely.union(names))
+
+    def without(self, *names: str) -> Alive:
+        return Alive(self.perhaps.difference(names), self.surely.difference(names))
+
+    def or_(self, other: Alive) -> Alive:
+        """Return what is there behind one of two ways."""
+        return Alive(self.perhaps | other.perhaps, self.surely & other.surely)
+
+
+def check_lifetimes(function: Function) -> None:
+    """Raise ``Fault`` where an array is used that is not there, made or released twice, or not released or handed over at the end."""
+    made = [*nodes_of(function.body, Allocate, Take), *(made for kernel in nodes_of(function.body, Kernel) for made in kernel.scratch)]
+    own = {each.array for each in made}
+    registers = {each.array for each in made if isinstance(each, Allocate) and each.storage != "heap"}
+    assembled = {parameter.name for parameter in function.arrays if parameter.assembled}
+    left = _Lifetimes(frozenset(own - registers)).after(function.body, Alive())
+    for array in sorted(left.perhaps - assembled):
+        raise Fault(f"array {array} is never released")
+    for parameter in sorted(assembled - left.surely):
+        raise Fault(f"{parameter} is never handed over")
+
+
+class _Lifetimes:
+    """``own`` has the names of arrays that are on the heap wherever they are made."""
+
+    def __init__(self, own: frozenset[str]) -> None:
+        self.own = own
+
+    def after(self, step: Step, alive: Alive) -> Alive:
+        """Return what is there behind a statement, from what is there before it."""
+        match step:
+            case Steps(statements):
+                return self.through(statements, alive)
+            case If(condition, then, otherwise):
+                self.used(condition, alive, step)
+                return self.after(then, alive).or_(alive if otherwise is None else self.after(otherwise, alive))
+            case While(condition, body):
+                self.used(condition, alive, step)
+                return self.same(alive, self.after(body, alive), step)
+            case For():
+                return self.loop(step, alive)
+            case Kernel(body, blocks, _, _, scratch):
+                self.used(blocks, alive, step)
+                rooms = [made.array for made in scratch]
+                return self.same(alive, self.after(body, alive.with_(*rooms)).without(*rooms), step)
+            case Once(body=body):
+                return self.after(body, alive)
+        self.used(step, alive, step)
+        return self.changed(step, alive)
+
+    def through(self, steps: Iterable[Step], alive: Alive) -> Alive:
+        for step in steps:
+            alive = self.after(step, alive)
+        return alive
+
+    def loop(self, loop: For, alive: Alive) -> Alive:
+        for bound in (loop.low, loop.high):
+            self.used(bound, alive, loop)
+        begun = self.through(loop.private, alive)
+        ended = self.same(begun, self.after(loop.body, begun), loop)
+        return self.same(alive, self.through(loop.finish, ended), loop)
+
+    def changed(self, step: Step, alive: Alive) -> Alive:
+        match step:
+            case Allocate(array) | Take(array) if array in self.own:
+                if array in alive.surely:
+                    self.fail(f"array {array} is made where it is there already", step)
+                return alive.with_(array)
+            case Free(array) | Leave(array):
+                return alive.without(array)
+            case Publish(parameter, array):
+                if parameter in alive.perhaps:
+                    self.fail(f"{parameter} is handed over twice", step)
+                return alive.without(array).with_(parameter)
+        return alive
+
+    def used(self, node: Node, alive: Alive, step: Step) -> None:
+        """Refuse arrays that are not there."""
+        found = {each.array for each in nodes_of(node, Load, Store, ArrayRef, Fill, Prefetch, Grow, Free, Leave, Publish)}
+        for array in sorted(found & self.own - alive.perhaps):
+            self.fail(f"array {array} is used where it is not there", step)
+
+    def same(self, before: Alive, behind: Alive, loop: Step) -> Alive:
+        """Return what is there behind a loop, which comes to its beginning again."""
+        for array in sorted((before.perhaps ^ behind.perhaps) | (before.surely ^ behind.surely)):
+            self.fail(f"array {array} is made or released again and again", loop)
+        return before
+
+    def fail(self, what: str, step: Step) -> None:
+        raise Fault(f"{what}, in: {show_statement(step).splitlines()[0].strip()}")
