@@ -38,7 +38,7 @@ def vectorized(
     kernel: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64, without: str = ""
 ) -> Function:
     """Return a function after the passes that make vectors and what comes before them, but one, simplified at the end alone."""
-    setting = Setting(VectorUnit(vector_bytes, masks, gathers, gather_bytes))
+    setting = Setting(VectorUnit(vector_bytes, masks, gathers, gather_bytes), kernel)
     names = [each.name for each in CPU.passes]
     for each in CPU.passes[names.index("flags") : names.index("streams")]:
         kernel = kernel if each.name == without else each.run(kernel, setting)

@@ -26,7 +26,7 @@ class CountingKernel(TypedKernel):
 
     def __init__(self, spec: KernelSpec) -> None:
         function = PORTABLE.run(spec.function, VectorUnit(8))
-        super().__init__(replace(spec, function=count_operations(function, Setting(VectorUnit(8)), spec.workspaces)))
+        super().__init__(replace(spec, function=count_operations(function, Setting(VectorUnit(8), function), spec.workspaces)))
 
     @cached_property
     def source(self) -> str:

@@ -40,10 +40,10 @@ from .simplify import simplify_expression
 
 def rows_abreast(function: Function, setting: Setting) -> Function:
     """Return a kernel in which loops over rows whose elements lie side by side compute as many rows at once."""
-    lanes = setting.lanes(function)
+    lanes = setting.lanes
     if lanes == 1 or setting.unit.gathers is None:
         return function
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def change(loop: For) -> Step:
         rows = _rows_of_a_slice(loop)

@@ -52,10 +52,10 @@ class Row:
 
 def keep_accumulators(function: Function, setting: Setting) -> Function:
     """Return a kernel in which updated rows live in registers around the outermost loops that do not move them."""
-    lanes = setting.lanes(function)
+    lanes = setting.lanes
     if lanes == 1:
         return function
-    types, fresh = {name: Type(kind) for name, kind in array_types(function).items()}, setting.names(function)
+    types, fresh = {name: Type(kind) for name, kind in array_types(function).items()}, setting.fresh
     registers = {node.array for node in nodes_of(function.body, Allocate) if node.storage == "registers"}
 
     def fits(loop: For, extent: int) -> bool:

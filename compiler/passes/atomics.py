@@ -66,7 +66,7 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
     if not any(node.atomic for node in nodes_of(function.body, Store)):
         return function
     types = {name: Type(kind) for name, kind in array_types(function).items()}
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(statement: Step, tiles: frozenset[_Tile]) -> Step:
         if isinstance(statement, For) and isinstance(statement.tag, Parallel):

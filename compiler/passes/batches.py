@@ -73,10 +73,10 @@ AVERAGE_STEADY = 8
 
 def batch_short_sums(function: Function, setting: Setting) -> Function:
     """Return a kernel in which loops over rows that sum gathered elements have a second form for short rows."""
-    lanes = setting.lanes(function)
+    lanes = setting.lanes
     if setting.unit.gathers is None or lanes == 1:
         return function
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(statement: Step) -> tuple[Step, list[Allocate]]:
         if isinstance(statement, For) and (rows := rows_of(statement, lanes)) is not None:

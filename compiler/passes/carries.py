@@ -53,7 +53,7 @@ def carry_in_order(function: Function, setting: Setting) -> Function:
     if carried(function) is None:
         return function
     types = {name: Type(kind) for name, kind in array_types(function).items()}
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(step: Step) -> Step:
         if isinstance(step, For) and isinstance(step.tag, Dealt):

@@ -13,10 +13,10 @@ from .manager import Setting
 
 def count_from_zero(function: Function, setting: Setting) -> Function:
     """Let loops over ``low .. low + constant`` run from 0, so that their extent is a constant like that of any row."""
-    lanes = setting.lanes(function)
+    lanes = setting.lanes
     if lanes == 1:
         return function
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def change(node: For) -> Step:
         if not (node.tag is None or isinstance(node.tag, Vector)) or node.step != 1:
@@ -45,7 +45,7 @@ def _extent(low: Value, high: Value) -> int | None:
 
 def name_registers_apart(function: Function, setting: Setting) -> Function:
     """Give every register array a name of its own, where several branches or loops call theirs the same."""
-    fresh = setting.names(function)
+    fresh = setting.fresh
     seen: set[str] = set()
 
     def visit(statement: Step) -> Step:

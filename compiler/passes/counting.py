@@ -61,7 +61,7 @@ def count_operations(function: Function, setting: Setting, workspaces: Collectio
     Args:
         workspaces: the arrays whose elements count as elements of workspaces.
     """
-    fresh = setting.names(function)
+    fresh = setting.fresh
     counts = ArrayParameter(fresh("counts"), I64, COUNTS, writable=True)
     rooms = {name: Var(fresh(f"{name}_room"), I64) for name in workspaces}
     counting = _Counting(counts.name, rooms, _computed(function))

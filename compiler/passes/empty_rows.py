@@ -66,7 +66,7 @@ class _RowSums:
 
 def skip_empty_rows(function: Function, setting: Setting) -> Function:
     """Return a kernel in which loops that store sums of rows have a second form for rows nearly all of which are empty."""
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(statement: Step) -> Step:
         if isinstance(statement, For):

@@ -41,7 +41,7 @@ def _without(loop: For, setting: Setting, function: Function) -> Step:
         still = [factor for factor in factors if not mentions(factor, own)]
         if not still or len(moving) < 2:  # one that moves is multiplied while it is added
             return step
-        part = replace(step.variable, name=setting.names(function)(f"{step.variable.name}_part"))
+        part = replace(step.variable, name=setting.fresh(f"{step.variable.name}_part"))
         before.append(Declare(part, Const(0.0, part.type)))
         after.append(replace(step, value=_product([*still, part])))
         return SetVar(part, _product(moving), "+")

@@ -59,13 +59,13 @@ class Row:
 
 def hold_rows(function: Function, setting: Setting) -> Function:
     """Return a kernel in which rows that loops read again and again are in registers around the outermost loops that do not move them."""
-    lanes = setting.lanes(function)
+    lanes = setting.lanes
     return function if lanes == 1 else replace(function, body=as_steps(_Pass(function, setting, lanes).visit(function.body)))
 
 
 class _Pass:
     def __init__(self, function: Function, setting: Setting, lanes: int) -> None:
-        self.lanes, self.fresh = lanes, setting.names(function)
+        self.lanes, self.fresh = lanes, setting.fresh
         held = [node for node in nodes_of(function.body, Allocate) if node.storage == "registers"]
         self.registers = {node.array for node in held}
         taken = sum(len(chunks_of(int(node.length.value), lanes)) for node in held if isinstance(node.length, Const))

@@ -57,7 +57,7 @@ def split_kernels(function: Function, setting: Setting) -> Function:
     """
     _refuse(function)
     body = as_steps(_placed(_without_prefetches(function.body), "grid"))
-    return replace(function, body=_Splitter(function, setting.names(function)).block(body))
+    return replace(function, body=_Splitter(function, setting.fresh).block(body))
 
 
 def outside_kernels(function: Function) -> str | None:

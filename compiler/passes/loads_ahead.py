@@ -45,7 +45,7 @@ from .manager import Setting
 def load_ahead(function: Function, setting: Setting) -> Function:
     """Return a function whose threads load what several iterations of an unrolled loop need before the first of these computes."""
     constant = frozenset(parameter.name for parameter in function.arrays if not parameter.writable)
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(step: Step, in_kernel: bool) -> Step:
         if isinstance(step, For):

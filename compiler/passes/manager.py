@@ -39,38 +39,27 @@ class Setting:
     """The state that the passes over one kernel share: what they are for, and the names that are taken.
 
     A name that one pass makes no other makes again, so that it means the same after every pass.
+
+    Attributes:
+        unit: the vectors for which the kernel is generated.
+        widest: bytes of the widest value that the kernel computes with.
+        lanes: of all its vectors; 1 where it has none.
     """
 
-    def __init__(self, unit: VectorUnit) -> None:
+    def __init__(self, unit: VectorUnit, function: Function) -> None:
         self.unit = unit
-        self._taken: set[str] = set()
-        self._widest = 0
+        self._taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
+        self._taken |= {node.name for node in nodes_of(function.body, Var)} | {node.array for node in nodes_of(function.body, Allocate)}
+        kinds = [node.type for node in nodes_of(function.body, Load, Var, Allocate)]
+        self.widest = max((kind.bytes for kind in kinds if kind.is_float), default=8)
+        self.lanes = max(unit.bytes // self.widest, 1)
 
-    def names(self, function: Function) -> Callable[[str], str]:
-        """Return what gives a name that nothing else has."""
-        if not self._taken:
-            self._taken |= {parameter.name for parameter in (*function.arrays, *function.sizes)}
-            self._taken |= {node.name for node in nodes_of(function.body, Var)}
-            self._taken |= {node.array for node in nodes_of(function.body, Allocate)}
-        return self._fresh
-
-    def _fresh(self, wish: str) -> str:
+    def fresh(self, wish: str) -> str:
+        """Return a name that nothing else has."""
         candidates = chain((wish,), (f"{wish}_{number}" for number in count(1)))
         chosen = next(name for name in candidates if name not in self._taken)
         self._taken.add(chosen)
         return chosen
-
-    def widest(self, function: Function) -> int:
-        """Return the bytes of the widest value that the kernel computes with; all its vectors have as many lanes."""
-        if not self._widest:
-            kinds = [node.type for node in nodes_of(function.body, Load, Var, Allocate)]
-            self._widest = max((kind.bytes for kind in kinds if kind.is_float), default=8)
-        return self._widest
-
-    def lanes(self, function: Function) -> int:
-        """Return the lanes of the kernel's vectors; 1 where it has none."""
-        return max(self.unit.bytes // self.widest(function), 1)
-
 
 @frozen
 class Property:
@@ -150,7 +139,7 @@ class PassList:
         Raises:
             IllFormed: where programs are verified, lowering or a pass made one that breaks a rule, or a property that was given.
         """
-        setting, held, verifies = Setting(unit), self.at_first, is_verifying()
+        setting, held, verifies = Setting(unit, function), self.at_first, is_verifying()
         if verifies:
             _check(function, "lowering", held)
         for each in self.passes:

@@ -60,7 +60,7 @@ def deal_to_members(function: Function, setting: Setting) -> Function:
     Raises:
         ScheduleError: threads that work together would have to change one thing at a time, such as a list.
     """
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def change(node: Node) -> Node:
         if not isinstance(node, Kernel) or node.threads == 1:

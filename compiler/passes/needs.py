@@ -41,7 +41,7 @@ from .need_bins import Bins, Tables
 
 def count_needs(function: Function, setting: Setting) -> Function:
     """Return a function whose tables have room for as many keys as come, where that can be found out beforehand."""
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(step: Step) -> Step:
         if isinstance(step, Steps) or (isinstance(step, For) and isinstance(step.tag, Dealt)):

@@ -48,7 +48,7 @@ def offer_vectors(function: Function, setting: Setting) -> Function:
 
     def change(node: For) -> Step:
         if node.tag is None and computes_functions(node):
-            return _offered_if_long(node, setting.lanes(function))
+            return _offered_if_long(node, setting.lanes)
         if not isinstance(node.tag, Vector):
             return node
         reductions = None if may_fail(node.body) else scalar_reductions(node)

@@ -58,7 +58,7 @@ def separate_whole_segments(function: Function, setting: Setting) -> Function:
     """Return a kernel in which loops over the segments of a tile are three: the first segment, those inside, the last one."""
     if not any(node.function == "upper_bound" for node in nodes_of(function.body, Call)):
         return function
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(statement: Step, declared: dict[str, Value]) -> Step:
         if isinstance(statement, For) and (made := _separated(statement, declared, fresh)) is not None:

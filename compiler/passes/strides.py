@@ -20,7 +20,7 @@ from .manager import Setting
 def load_in_strides(function: Function, setting: Setting) -> Function:
     """Return a function whose threads load what several of the iterations that are dealt to them need before they compute."""
     constant = frozenset(parameter.name for parameter in function.arrays if not parameter.writable)
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(step: Step, kernel: Kernel) -> Step:
         if isinstance(step, For) and isinstance(step.tag, Dealt) and step.tag.unit == "thread" and step.tag.at_once > 1:

@@ -20,7 +20,7 @@ AHEAD = 512  # elements: some pages; processors do not prefetch across pages
 
 def sum_in_vectors(function: Function, setting: Setting) -> Function:
     """Tag the loops that do nothing but add to scalars."""
-    lanes, gathers = setting.lanes(function), setting.unit.gathers
+    lanes, gathers = setting.lanes, setting.unit.gathers
     if lanes == 1:
         return function
 

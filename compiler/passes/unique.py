@@ -13,7 +13,7 @@ from .manager import Setting
 
 def name_scalars_apart(function: Function, setting: Setting) -> Function:
     """Return a kernel in which no two declarations have one name."""
-    fresh = setting.names(function)
+    fresh = setting.fresh
     return replace(function, body=as_steps(_Renamer(fresh).step(function.body, {})))
 
 

@@ -43,7 +43,7 @@ LONGEST = 32
 
 def unroll_rows(function: Function, setting: Setting) -> Function:
     """Return a function whose threads use arrays of their own at constant places, as far as loops go along these."""
-    fresh = setting.names(function)
+    fresh = setting.fresh
     changed = changing(function)
 
     def visit(step: Step, declared: Mapping[str, Value], held: Mapping[str, int] | None) -> Step:

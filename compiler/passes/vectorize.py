@@ -68,16 +68,16 @@ _REWRITTEN = frozenset((Steps, For, Allocate, Fill))
 
 def vectorize(function: Function, setting: Setting) -> Function:
     """Return a kernel whose vector loops are made of vectors, and whose register arrays are variables where they can be."""
-    return function if setting.lanes(function) == 1 else replace(function, body=_Pass(function, setting).run(function.body))
+    return function if setting.lanes == 1 else replace(function, body=_Pass(function, setting).run(function.body))
 
 
 class _Pass:
     def __init__(self, function: Function, setting: Setting) -> None:
-        unit, self.widest, self.lanes = setting.unit, setting.widest(function), setting.lanes(function)
+        unit, self.widest, self.lanes = setting.unit, setting.widest, setting.lanes
         self.narrows, self.narrow = unit.bytes == WIDE, frozenset[int]()
         self.masks, self.gather_bytes = unit.masks, min(unit.bytes, unit.gather_bytes)
         self.gathering = GATHERING if self.gather_bytes < unit.bytes else 1
-        self.fresh = setting.names(function)
+        self.fresh = setting.fresh
         self.registers: dict[str, tuple[Chunk, ...]] = {}
         self.names: dict[tuple[str, int], str] = {}
 

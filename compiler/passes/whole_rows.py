@@ -52,7 +52,7 @@ def store_whole_rows(function: Function, setting: Setting) -> Function:
         tiles = _tiles(made[following], array)
         ahead = made[at + 1 : following]
         if tiles is not None and isinstance(zeros, For) and all(isinstance(step, Declare) for step in ahead):
-            made[at : following + 1] = [*ahead, _zeros_between(zeros, tiles, setting.names(function)), tiles.stored()]
+            made[at : following + 1] = [*ahead, _zeros_between(zeros, tiles, setting.fresh), tiles.stored()]
             return replace(function, body=Steps(tuple(made)))
     return function
 

@@ -48,7 +48,7 @@ def load_widely(function: Function, setting: Setting) -> Function:
     """Return a function whose threads load neighbouring elements together where they can."""
     read_only = {parameter.name: parameter.type for parameter in function.arrays if not parameter.writable}
     changed = changing(function)
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(step: Step, declared: Mapping[str, Value], within: bool) -> Step:
         declared = declared_inside(step, declared, changed)

@@ -22,7 +22,7 @@ def store_widely(function: Function, setting: Setting) -> Function:
     """Return a function whose threads store neighbouring elements together where they can."""
     written = {parameter.name: parameter.type for parameter in function.arrays if parameter.writable}
     changed = changing(function)
-    fresh = setting.names(function)
+    fresh = setting.fresh
 
     def visit(step: Step, declared: Mapping[str, Value], within: bool) -> Step:
         declared, within = declared_inside(step, declared, changed), within or isinstance(step, Kernel)

@@ -123,5 +123,5 @@ def test_least_values_are_looked_for_row_by_row() -> None:
 
 def test_machines_without_vectors_go_row_by_row() -> None:
     whole = kernel(F64)
-    assert rows_abreast(whole, Setting(VectorUnit(0))) is whole
-    assert rows_abreast(whole, Setting(VectorUnit(32, gathers=0))) is not whole
+    assert rows_abreast(whole, Setting(VectorUnit(0), whole)) is whole
+    assert rows_abreast(whole, Setting(VectorUnit(32, gathers=0), whole)) is not whole

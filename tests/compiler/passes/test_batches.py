@@ -262,7 +262,8 @@ def test_rows_that_terms_depend_on_are_summed_one_after_the_other(blocks: list[l
 
 def test_rows_that_terms_depend_on_have_a_form_for_where_they_are_alike() -> None:
     """Where vectors were begun for every row, and what is left of them, rows of five took 1.6 times as long."""
-    made = batch_short_sums(spmv(row_sum(MOVING)), Setting(VectorUnit(32, False, 24, 32)))
+    kernel = spmv(row_sum(MOVING))
+    made = batch_short_sums(kernel, Setting(VectorUnit(32, False, 24, 32), kernel))
     foreseen = (Unroll(1), Vector(vectors=1, foreseen=True))
     loops = [loop for loop in walk(made.body) if isinstance(loop, For)]
     assert {loop.tag for loop in loops}.issuperset(foreseen)
@@ -290,7 +291,7 @@ def test_rows_that_are_alike_ask_ahead_once_a_row() -> None:
     inner = next(step for step in body.statements if isinstance(step, For))
     asking = replace(inner, body=Steps((ahead, inner.body)))
     kernel = spmv(Steps(tuple(asking if step is inner else step for step in body.statements)))
-    made = batch_short_sums(kernel, Setting(VectorUnit(32, False, 24, 32)))
+    made = batch_short_sums(kernel, Setting(VectorUnit(32, False, 24, 32), kernel))
     foreseen = (Unroll(1), Vector(vectors=1, foreseen=True))
     in_order = [loop.body for loop in walk(made.body) if isinstance(loop, For) and loop.tag in foreseen]
     assert [[asked for asked in walk(each) if isinstance(asked, Prefetch)] for each in in_order] == [[], []]

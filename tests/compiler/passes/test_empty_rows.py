@@ -56,7 +56,7 @@ def spmv(
 
 
 def skipping(kernel: Function) -> Function:
-    return skip_empty_rows(kernel, Setting(VectorUnit(64)))
+    return skip_empty_rows(kernel, Setting(VectorUnit(64), kernel))
 
 
 def matrix(rows: int, filled: list[int], length: int = 3) -> tuple[list[NDArray[Any]], NDArray[Any]]:

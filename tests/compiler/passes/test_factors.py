@@ -31,7 +31,7 @@ def summed(value: Value, *others: Step, extent: Value | None = None, op: str = "
 
 def multiplications(kernel: Function) -> int:
     """Return how many multiplications stand inside the loop after the pass."""
-    changed = take_out_factors(kernel, Setting(VectorUnit(32)))
+    changed = take_out_factors(kernel, Setting(VectorUnit(32), kernel))
     (loop,) = nodes_of(changed.body, For)
     return sum(node.op == "*" for node in nodes_of(loop, Binary))
 

@@ -23,7 +23,8 @@ def kernel(*steps: Step) -> Steps:
 
 def raised(body: Steps) -> Steps:
     """Return statements after the pass."""
-    return raise_flags_before_loops(function(body.statements, {}), Setting(VectorUnit(32))).body
+    kernel = function(body.statements, {})
+    return raise_flags_before_loops(kernel, Setting(VectorUnit(32), kernel)).body
 
 
 def raised_inside(body: Steps) -> bool:

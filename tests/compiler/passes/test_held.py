@@ -27,7 +27,8 @@ def added(place: Value, target: Value, width: int = WIDTH) -> Step:
 
 def held(*steps: Step, vectors: int = 32) -> Steps:
     """Return a loop over p after the pass."""
-    return hold_rows(function((For(P, LOW, HIGH, Steps(steps)),), KINDS, ["low", "high", "q"]), Setting(VectorUnit(vectors))).body
+    kernel = function((For(P, LOW, HIGH, Steps(steps)),), KINDS, ["low", "high", "q"])
+    return hold_rows(kernel, Setting(VectorUnit(vectors), kernel)).body
 
 
 def rows_in(body: Steps) -> list[str]:

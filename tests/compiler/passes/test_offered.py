@@ -41,7 +41,8 @@ def tags(kernel: Function) -> list[object]:
     ids=["stores", "sum", "difference", "product", "maximum", "memory"],
 )
 def test_loops_that_the_compiler_takes_are_offered(step: Step, tag: Simd | None) -> None:
-    made = offer_vectors(looped(step), Setting(VectorUnit(64)))
+    kernel = looped(step)
+    made = offer_vectors(kernel, Setting(VectorUnit(64), kernel))
     assert tags(made)[0] == tag
     assert undecided(made) is None
 
@@ -53,7 +54,7 @@ def test_what_is_not_decided_is_named() -> None:
 def test_printing_decides_nothing() -> None:
     kernel = looped(SetVar(TOTAL, X, "+"))
     assert "#pragma" not in print_c(kernel)
-    assert "#pragma omp simd reduction(+:total)\n" in print_c(offer_vectors(kernel, Setting(VectorUnit(64))))
+    assert "#pragma omp simd reduction(+:total)\n" in print_c(offer_vectors(kernel, Setting(VectorUnit(64), kernel)))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def plus(left: Value, right: Value) -> Value:
 def streams(*steps: Step, step: int = 1) -> bool:
     made = function([For(P, number(0), N, Steps(steps), step=step)], {"x": ("f64", False), "y": ("f64", True)}, ["n"])
     made = replace(made, sizes=(*made.sizes, SizeParameter("large", ("y", PAST_CACHES, 0))))
-    return any(isinstance(node, Store) and node.streams for node in walk(pass_caches(made, Setting(VectorUnit(64))).body))
+    return any(isinstance(node, Store) and node.streams for node in walk(pass_caches(made, Setting(VectorUnit(64), made)).body))
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def added(value: Value, op: str = "+") -> SetVar:
 
 def summed(loop: For, gathers: int | None) -> For:
     """Return a loop after the pass."""
-    made = sum_in_vectors(function([loop], {}), Setting(VectorUnit(32, gathers=gathers))).body.statements[0]
+    kernel = function([loop], {})
+    made = sum_in_vectors(kernel, Setting(VectorUnit(32, gathers=gathers), kernel)).body.statements[0]
     assert isinstance(made, For)
     return made
 
