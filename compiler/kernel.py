@@ -297,7 +297,7 @@ def _check_units(program: Program, target: Target) -> None:
             if loop.tag.unit.startswith("gpu_"):
                 require_gpu(wish)
                 raise ScheduleError(f"{wish}: this unit is of the GPU, but the target is the CPU")
-            raise ScheduleError(f"{wish}: target {target.name} has no such unit; it has {', '.join(target.units) or 'none'}")
+            raise ScheduleError(f"{wish}: target {target.name} has no such unit; it has {', '.join(sorted(target.units)) or 'none'}")
 
 
 def _widths(operand: Tensor | DeviceTensor) -> tuple[int, ...]:
