@@ -7,7 +7,23 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from loop_runs import function
-from sparsetune.compiler.ir.nodes import F64, I64, Allocate, ArrayRef, Const, Declare, Fill, Load, SetVar, Step, Steps, Store, Var
+from sparsetune.compiler.ir.nodes import (
+    F64,
+    I64,
+    Allocate,
+    ArrayRef,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Load,
+    Parallel,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Var,
+)
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.passes.single import single_registers
 
@@ -72,3 +88,14 @@ def test_tiles_of_one_column_have_one_place_whatever_their_index_says(order: str
     matrix = scipy.sparse.random_array((60, 50), density=0.1, rng=np.random.default_rng(0), format="csr")
     columns = np.random.default_rng(1).random((50, 8))
     assert np.allclose(kernel(A=matrix, X=columns), matrix @ columns)
+
+
+def test_arrays_to_which_threads_store_stay_arrays() -> None:
+    """Threads assign no variable of outside: this did not compile."""
+    matrix = scipy.sparse.random_array((30, 20), density=0.2, rng=np.random.default_rng(0), format="csr")
+    schedule = "split_up(i, t, r, 1); precompute(A(i,j), [t], [u], w); parallelize(u, cpu_thread, parallel_reduction)"
+    kernel = st.compile("y = A(i,j)", {"A": "csr"}, schedule=schedule)
+    assert np.isclose(kernel(A=matrix), matrix.sum())
+    inside = For(Var("i", I64), ZERO, ONE, Steps((Allocate("t", F64, ONE, "registers", zero=True), USED)), Parallel())
+    before = function([inside], {"y": ("f64", True)})
+    assert single_registers(before) != before
