@@ -70,11 +70,11 @@ def account_of(problem: Problem, stages: Sequence[Mapping[str, Any]], winner: Sc
     """Return the account of a campaign that chose ``winner``."""
     names = {canonical: name for name, canonical in problem.names}
     return Account(
-        problem.expression, names, stages, operations(problem, winner), operations(problem, Schedule()), least_bytes(problem)
+        problem.expression, names, stages, run_operations(problem, winner), run_operations(problem, Schedule()), least_bytes(problem)
     )
 
 
-def operations(problem: Problem, schedule: Schedule) -> float | None:
+def run_operations(problem: Problem, schedule: Schedule) -> float | None:
     """Return the scalar operations of a run, a fused multiply-add being two, as the static model counts them; None where it cannot."""
     default = concretize(problem.assignment, problem.formats)
     found = scalar_operations(problem, scheduled(problem, schedule), default.sources)

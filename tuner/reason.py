@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..compiler.concrete.concretize import concretize
 from ..compiler.schedule.schedule import Schedule
-from .account import operations, scheduled
+from .account import run_operations, scheduled
 from .costs import operations as model_cost
 from .problem import Problem
 
@@ -26,7 +26,7 @@ def reason(problem: Problem, winner: Schedule, speedup: float | None) -> str:
 
 
 def _costs(problem: Problem, winner: Schedule) -> Iterator[str]:
-    ours, theirs = operations(problem, winner), operations(problem, Schedule())
+    ours, theirs = run_operations(problem, winner), run_operations(problem, Schedule())
     if ours and theirs and not 1 / _WORTH_SAYING < ours / theirs < _WORTH_SAYING:
         yield f"it does {ours / theirs:.2g} times the operations of the default ({ours:.3g} instead of {theirs:.3g})"
 

@@ -10,15 +10,13 @@ from ..compiler.errors import DataError, SparsetuneError
 from ..compiler.format import parse_format
 from ..compiler.notation.nodes import accesses
 from ..compiler.notation.parser import parse
+from .nightly.probes import PROBES
 from .toml_table import nearest
 
 if TYPE_CHECKING:
     from .config import Suite, SuiteKernel
 
 Found = TypeVar("Found")
-
-PROBES = ("bound call", "call", "pack csr", "pack csf")
-"""What nights may measure besides kernels: the overhead of a call in Python, and packing."""
 
 
 def check_suite(suite: Suite, where: str) -> None:
@@ -37,9 +35,10 @@ def check_suite(suite: Suite, where: str) -> None:
         for name in kernel.inputs:
             if name not in names:
                 raise DataError(f"{where}, kernel '{kernel.name}': unknown input '{name}'{nearest(name, names)}")
+    probes = [probe.name for probe in PROBES]
     for name in suite.probes:
-        if name not in PROBES:
-            raise DataError(f"{where}, [suite]: unknown probe '{name}'{nearest(name, PROBES)}; probes are {', '.join(PROBES)}")
+        if name not in probes:
+            raise DataError(f"{where}, [suite]: unknown probe '{name}'{nearest(name, probes)}; probes are {', '.join(probes)}")
     if not suite.kernels or not suite.inputs:
         raise DataError(f"{where}: a suite has at least one [[kernel]] and one [[input]], [[files]] or [[select]]")
 

@@ -13,7 +13,7 @@ from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.space.selection import CLOSED, RULES
-from ..account import least_bytes, operations
+from ..account import least_bytes, run_operations
 from ..database import Database, open_database
 from ..measure.limits import machine_limits
 from ..measure.policy import CACHES, Policy
@@ -225,7 +225,7 @@ def _show_times(result: TuneResult) -> None:
         if seconds is None:
             print(f"default     not known: it was stopped after {show_seconds(result.default_stopped)}")
             continue
-        work = operations(problem, schedule)
+        work = run_operations(problem, schedule)
         share = None if limits is None else limits.least_seconds(work or 0.0, moved) / seconds
         speedup = ("-" if result.speedup is None else result.shown_speedup) if name == "best" else "1"
         rows.append([

@@ -34,7 +34,7 @@ _RUNS, _MOST_RUNS = 5, 20  # undisturbed runs that are enough, and most runs in 
 
 
 @dataclass(frozen=True)
-class Limits:
+class MachineLimits:
     """What all threads together reach.
 
     Attributes:
@@ -52,7 +52,7 @@ class Limits:
         return max(operations / self.operations, bytes / self.bandwidth)
 
 
-def machine_limits(threads: int, anew: bool = False) -> Limits:
+def machine_limits(threads: int, anew: bool = False) -> MachineLimits:
     """Return the limits of this machine with some threads, measured once (half a second) and then remembered, if nothing disturbed that.
 
     Args:
@@ -71,11 +71,11 @@ def machine_limits(threads: int, anew: bool = False) -> Limits:
     return found
 
 
-def known_limits(machine: str, threads: int) -> Limits | None:
+def known_limits(machine: str, threads: int) -> MachineLimits | None:
     """Return what was measured before on a machine, by its fingerprint; None where nothing was."""
     try:
         found = json.loads(_place(machine, threads).read_text())
-        limits = Limits(float(found["bandwidth"]), float(found["operations"]))
+        limits = MachineLimits(float(found["bandwidth"]), float(found["operations"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return limits if limits.bandwidth > 0 and limits.operations > 0 else None
@@ -85,7 +85,7 @@ def _place(machine: str, threads: int) -> Path:
     return cache_folder().parent / "limits" / f"{machine}-{threads}.json"
 
 
-def _measure(threads: int) -> Limits:
+def _measure(threads: int) -> MachineLimits:
     library = load_source('#include "st_limits.c"\n', _DECLARATIONS)
     cached = max((cache.bytes for cache in this_machine().caches), default=2**25)
     size = int(np.clip(_OUTSIDE * cached // 24, *_ELEMENTS)) // threads
@@ -95,7 +95,7 @@ def _measure(threads: int) -> Limits:
         adding, beside_adding = _least(pool, [lambda: library.st_multiply_adds(_TURNS)] * threads)
     found = beside_moving, beside_adding
     disturbed = crowded([*beside_moving, *beside_adding]) or any(all(one.disturbed for one in beside) for beside in found)
-    return Limits(24.0 * size * threads / moving, float(library.st_operations_a_turn()) * _TURNS * threads / adding, disturbed)
+    return MachineLimits(24.0 * size * threads / moving, float(library.st_operations_a_turn()) * _TURNS * threads / adding, disturbed)
 
 
 def _triad(library: Any, size: int) -> Callable[[], Any]:

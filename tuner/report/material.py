@@ -19,7 +19,7 @@ from ..account import Account
 from ..comparison import OURS, OURS_BY_DEFAULT, OURS_UNTUNED
 from ..converted import Converted
 from ..database import Database
-from ..measure.limits import Limits, known_limits
+from ..measure.limits import MachineLimits, known_limits
 from ..records import Decision, Input, Measurement
 
 
@@ -61,7 +61,7 @@ class Result:
     speedup: Ratio
     runs: Sequence[Run]
     others: Mapping[str, tuple[float, Ratio | None]]
-    limits: Limits | None
+    limits: MachineLimits | None
 
     @property
     def kernel(self) -> str:

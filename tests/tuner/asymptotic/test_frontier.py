@@ -77,11 +77,9 @@ def test_composed_costs_equal_those_of_listed_schedules(expression, state):
 
 
 @pytest.mark.parametrize("options", [{}, {"workspace_state": "paper"}, {"as_stored": True}, {"as_stored": True, "sunk_costs": ()}], ids=str)
-@pytest.mark.parametrize("expression", SUMS)
+@pytest.mark.parametrize("expression", [SUMS[0], SUMS[3], SUMS[4]])  # the others have thousands of schedules
 def test_composed_costs_of_sums(expression, options):
-    space, _ = space_and_model(expression, Rules(depth="minimum"))
-    if space.count < 1500:
-        _compare_all(expression, Rules(depth="minimum"), **options)
+    _compare_all(expression, Rules(depth="minimum"), **options)
 
 
 @pytest.mark.parametrize(

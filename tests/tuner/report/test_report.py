@@ -16,13 +16,13 @@ import sparsetune as st
 from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.native.machine import this_machine
 from sparsetune.datasets import load
-from sparsetune.tuner.account import FIELD, Account, operations
+from sparsetune.tuner.account import FIELD, Account, run_operations
 from sparsetune.tuner.cli import run
 from sparsetune.tuner.commands.tree import drawn
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure import limits
 from sparsetune.tuner.measure.company import Company
-from sparsetune.tuner.measure.limits import Limits
+from sparsetune.tuner.measure.limits import MachineLimits
 from sparsetune.tuner.nightly.changes import Change
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reason import reason
@@ -101,7 +101,7 @@ def test_what_is_missing_is_said(tuned: Path, tmp_path: Path, monkeypatch: pytes
     assert "tune-kernel doctor --calibrate" in own
     assert "tune-kernel bench SUITE --json" in own
     assert "Roofline" not in own
-    write_json(limits._place(this_machine().fingerprint, 1), asdict(Limits(1e10, 1e11)))
+    write_json(limits._place(this_machine().fingerprint, 1), asdict(MachineLimits(1e10, 1e11)))
     own = own_part(written(tmp_path / "report.html", tuned))
     assert "doctor --calibrate" not in own
     assert "Roofline" in own
@@ -162,7 +162,7 @@ def test_operations_are_those_that_a_run_counts(text: str) -> None:
     operands = {"B": load("random:uniform:20x15x12:nnz=700"), "C": load("random:uniform:15x8:nnz=100").to_numpy(), "D": np.ones((12, 8))}
     counted = st.compile(mttkrp, {"B": "csf"}, schedule=text).bind(**operands, threads=1).count()["flops"]
     problem = make_problem(mttkrp, operands, threads=1)
-    assert operations(problem, st.Schedule(text)) == pytest.approx(counted, rel=0.02)
+    assert run_operations(problem, st.Schedule(text)) == pytest.approx(counted, rel=0.02)
     if text:
         told = reason(problem, st.Schedule(text), 1.5)
         assert "times the operations of the default" in told
@@ -182,18 +182,18 @@ def test_importance_tells_what_explains_times() -> None:
 
 def test_limits_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "kernels"))
-    monkeypatch.setattr(limits, "_measure", lambda threads: Limits(1e9 * threads, 2e9))
+    monkeypatch.setattr(limits, "_measure", lambda threads: MachineLimits(1e9 * threads, 2e9))
     assert limits.known_limits(this_machine().fingerprint, 2) is None
-    assert limits.machine_limits(2) == Limits(2e9, 2e9) == limits.known_limits(this_machine().fingerprint, 2)
-    monkeypatch.setattr(limits, "_measure", lambda threads: Limits(5e9, 2e9))
+    assert limits.machine_limits(2) == MachineLimits(2e9, 2e9) == limits.known_limits(this_machine().fingerprint, 2)
+    monkeypatch.setattr(limits, "_measure", lambda threads: MachineLimits(5e9, 2e9))
     assert limits.machine_limits(2).bandwidth == 2e9
     assert limits.machine_limits(2, anew=True).bandwidth == 5e9
-    monkeypatch.setattr(limits, "_measure", lambda threads: Limits(3e9, 2e9, disturbed=True))
+    monkeypatch.setattr(limits, "_measure", lambda threads: MachineLimits(3e9, 2e9, disturbed=True))
     assert limits.machine_limits(2, anew=True).bandwidth == 3e9
     assert limits.machine_limits(2).bandwidth == 5e9  # what was disturbed is not kept
     limits._place(this_machine().fingerprint, 2).write_text("no json")
     assert limits.known_limits(this_machine().fingerprint, 2) is None
-    assert Limits(1e9, 2e9).least_seconds(4e9, 1e9) == 2.0
+    assert MachineLimits(1e9, 2e9).least_seconds(4e9, 1e9) == 2.0
 
 
 @pytest.mark.cc
