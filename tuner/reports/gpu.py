@@ -28,7 +28,7 @@ from .gpu_page import PICTURE, page, picture
 from .gpu_parts import MINUTES, PARTS, Asked, note_state
 from .gpu_race import Device
 from .gpu_rivals import SOURCE
-from .gpu_rows import FILE, DeviceLostError, Rows, left_first, read_rows
+from .gpu_rows import FILE, DeviceLostError, Rows, forgive_cut, left_first, read_rows
 from .publishing import folder_option, output_option, publish
 
 RUNS = 20
@@ -91,7 +91,7 @@ def run_all(words: Sequence[str], folder: Path, minutes: float, output: Path, de
     for shares in (MINUTES, dict.fromkeys(PARTS, minutes)):
         for part in [*left]:
             seconds = min(end - time.monotonic(), 60 * shares[part])
-            if _is_through([part, *words, "--folder", str(folder)], seconds):
+            if _is_through([part, *words, "--folder", str(folder)], seconds, folder):
                 left.remove(part)
             _write_page(folder, output)
     click.echo(f"left for another time: {', '.join(left) or 'nothing'}")
@@ -109,7 +109,7 @@ def _write_page(folder: Path, output: Path) -> None:
     publish(output, page(rows, drawn is not None))
 
 
-def _is_through(words: Sequence[str], seconds: float) -> bool:
+def _is_through(words: Sequence[str], seconds: float, folder: Path) -> bool:
     """Run a part until it is finished (True) or its time is over (False), in a new process each time that a kernel ends the last one."""
     end, failures = time.monotonic() + seconds, 0
     while failures < MOST_FAILURES and (left := end - time.monotonic()) > GRACE:
@@ -117,6 +117,7 @@ def _is_through(words: Sequence[str], seconds: float) -> bool:
         try:
             ended = subprocess.run(command, check=False, timeout=left + GRACE).returncode
         except subprocess.TimeoutExpired:
+            forgive_cut(folder)
             return False
         if ended in (0, STOPPED):
             return not ended

@@ -18,12 +18,26 @@ from ...compiler.storage.tensor import Tensor
 
 def far(columns: int) -> scipy.sparse.csr_array:
     """Return a matrix of a thousand full rows of ones."""
-    return _by_rows(np.ones(1000 * columns), np.tile(np.arange(columns), 1000), np.arange(1001) * columns, (1000, columns))
+    shape = 1000, columns
+    values, crd = np.empty(shape), np.empty(shape, _width(1000 * columns))
+
+    def filled(row: int) -> None:
+        values[row], crd[row] = 1.0, np.arange(columns)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(filled, range(1000)):
+            pass
+    return _by_rows(values.ravel(), crd.ravel(), np.arange(1001) * columns, shape)
+
+
+def _width(most: int) -> type[np.signedinteger[Any]]:
+    """Return the type of indices up to a number."""
+    return np.int32 if most <= np.iinfo(np.int32).max else np.int64
 
 
 def _by_rows(values: NDArray[Any], crd: NDArray[Any], pos: NDArray[Any], shape: tuple[int, int]) -> scipy.sparse.csr_array:
     """Return a matrix in CSR; its indices have 32 bits if these are enough."""
-    width = np.int32 if max(len(crd), *shape) <= np.iinfo(np.int32).max else np.int64
+    width = _width(max(len(crd), *shape))
     return scipy.sparse.csr_array((values, crd.astype(width, copy=False), pos.astype(width, copy=False)), shape=shape)
 
 

@@ -89,10 +89,15 @@ def _fault(case: Listed, device: Device) -> str:
     return "yes"
 
 
+def mappings(order: int) -> list[tuple[str, str]]:
+    """Return the kernels over inputs of an order, with each of their mappings."""
+    return [(kernel.name, what) for kernel in KERNELS if kernel.order == order for what, _ in kernel.schedules()]
+
+
 def part_kernels(device: Device, rows: Rows, asked: Asked) -> None:
     """Race all kernels on the named inputs, with absolute values, so that no sum cancels and errors are those of rounding."""
     sources = {Path(source).name: source for source in asked.inputs}
-    for name in rows.unseen_first(sources):
+    for name in rows.missing_first({name: mappings(3 if ".tns" in source else 2) for name, source in sources.items()}):
         source = sources[name]
         data = load(source, "csf" if source.partition(".tns")[1] else None)
         data = abs(data if data.order > 2 else load(source, "csr"))
@@ -110,7 +115,7 @@ def part_tensors(device: Device, rows: Rows, asked: Asked) -> None:
             for fibres, length in zip(each, (16, 128), strict=True)
         },
     }
-    for name in rows.unseen_first(made):
+    for name in rows.missing_first(dict.fromkeys(made, mappings(3))):
         data = made[name]()
         for kernel in kernels_for(data):
             race(kernel, name, data, device, rows, runs=asked.runs, flushed=FLUSHED if device.is_gpu else 0)
@@ -132,6 +137,7 @@ def part_skew(device: Device, rows: Rows, asked: Asked) -> None:
     spread, entries = asked.scaled(4_000_000, 400), asked.scaled(400_000_000, 400)
     rows_of = {skew: f"{entries:.0e} entries, skew {skew:g}" for skew in SKEWS}
     at_random, long = f"{spread:.0e} entries at random", "100 long rows"
+    every = [what for what, _ in SPMV.schedules()]
     made: dict[str, tuple[Callable[[], Any], Sequence[str] | None]] = {
         at_random: (lambda: skewed(max(10, spread // 10), max(10, spread // 10), spread, 0.0), RANDOM),
         long: (lambda: skewed(100, asked.scaled(100_000, 10, 1000), asked.scaled(5_000_000, 10, 1000), 0.0), None),
@@ -140,7 +146,7 @@ def part_skew(device: Device, rows: Rows, asked: Asked) -> None:
             for skew, name in rows_of.items()
         },
     }
-    for name in rows.unseen_first(made):
+    for name in rows.missing_first({name: [(SPMV.name, what) for what in only or every] for name, (_, only) in made.items()}):
         make, only = made[name]
         race(SPMV, name, borrowed(make()), device, rows, runs=asked.runs, only=only)
 
@@ -152,8 +158,9 @@ def part_streams(device: Device, rows: Rows, asked: Asked) -> None:
         "rows of 17 in a band": (asked.scaled(8_000_000, 20), range(17)),
         "rows of 5 of a plane": (side * side, (0, side - 1, side, side + 1, 2 * side)),
     }
-    for what, (count, offsets) in shapes.items():
-        race(SPMV, f"{count:.1e} {what}", borrowed(banded(count, offsets)), device, rows, runs=asked.runs, only=STREAMED)
+    made = {f"{count:.1e} {what}": (count, offsets) for what, (count, offsets) in shapes.items()}
+    for name in rows.missing_first(dict.fromkeys(made, [(SPMV.name, what) for what in STREAMED])):
+        race(SPMV, name, borrowed(banded(*made[name])), device, rows, runs=asked.runs, only=STREAMED)
 
 
 def part_far(device: Device, rows: Rows, asked: Asked) -> None:

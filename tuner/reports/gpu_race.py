@@ -19,7 +19,7 @@ from .gpu_cases import GpuCase
 from .gpu_cusparse import runs_of_cusparse
 from .gpu_oracle import expected, same
 from .gpu_rivals import SOURCE, Run, by_hand, runs_by_hand, runs_of_libraries
-from .gpu_rows import Rows
+from .gpu_rows import OURS, Rows
 
 Measured = tuple[list[float], int, str]
 
@@ -102,7 +102,7 @@ def race(
 
     for what, schedule in kernel.schedules():
         if (only is None or what in only) and kernel.takes(what, data):
-            rows.add(name, int(data.nnz), kernel.name, "generated", what, ours(schedule))
+            rows.add(name, int(data.nnz), kernel.name, OURS, what, ours(schedule))
     if not others:
         return
     for run in runs_by_hand(device.rivals, kernel.name, operands):

@@ -7,7 +7,7 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
@@ -44,6 +44,9 @@ class Row:
 FILE, BEGUN = "gpu.csv", "gpu.begun"
 """Names of files: the rows of all parts and devices; and the rows that were begun, written once for each try."""
 
+OURS = "generated"
+"""Who computes, where it is not a rival."""
+
 TRIES = 2
 """How often a row that does not end is tried; after that, the row says so."""
 
@@ -64,10 +67,20 @@ class Rows:
             folder.mkdir(parents=True, exist_ok=True)
             self._write([field.name for field in fields(Row)])
 
-    def unseen_first(self, names: Iterable[str]) -> list[str]:
-        """Return names of inputs, those without a row first."""
+    def missing_first(self, wanted: Mapping[str, Iterable[tuple[str, str]]]) -> list[str]:
+        """Return names of inputs: those without a row first, then those that lack most rows.
+
+        Args:
+            wanted: the kernels and mappings of each input. Rivals that were measured on one input are wanted on all.
+        """
         seen = {name for name, *_ in self._known}
-        return sorted(names, key=seen.__contains__)
+        rivals = {row[1:] for row in self._known if row[2] != OURS}
+
+        def missing(name: str) -> int:
+            own = {(kernel, OURS, what) for kernel, what in wanted[name]}
+            return sum((name, *row) not in self._known for row in own | rivals)
+
+        return sorted(wanted, key=lambda name: (name in seen, -missing(name)))
 
     def add(self, name: str, data: int, kernel: str, who: str, what: str, measure: Callable[[], tuple[list[float], int, str]]) -> None:
         """Measure and write a row, unless the file has it.
@@ -116,6 +129,18 @@ class Rows:
             csv.writer(file).writerow(cells)
             file.flush()
             os.fsync(file.fileno())
+
+
+ENDLESS = 60.0
+"""Seconds that no row takes which ends."""
+
+
+def forgive_cut(folder: Path) -> None:
+    """Forget the try of a row that was cut because the time of its part was over, unless it had run for long."""
+    begun = folder / BEGUN
+    if begun.exists() and time.time() - begun.stat().st_mtime < ENDLESS:
+        tries = begun.read_text().splitlines()[:-1]
+        begun.write_text("\n".join(tries)) if tries else begun.unlink()
 
 
 def _key(row: Row) -> tuple[str, str, str, str]:

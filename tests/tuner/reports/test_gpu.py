@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +29,7 @@ from sparsetune.tuner.reports.gpu_matrices import skewed
 from sparsetune.tuner.reports.gpu_oracle import same
 from sparsetune.tuner.reports.gpu_page import page, picture
 from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED, STREAMED
-from sparsetune.tuner.reports.gpu_rows import FILE, DeviceLostError, Row, Rows, read_rows
+from sparsetune.tuner.reports.gpu_rows import BEGUN, FILE, DeviceLostError, Row, Rows, read_rows
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
 
@@ -122,13 +123,13 @@ def test_parts_are_processes_that_are_started_again(tmp_path: Path, monkeypatch:
         return SimpleNamespace(returncode=next(ended))
 
     monkeypatch.setattr(gpu.subprocess, "run", part)
-    assert not gpu._is_through(["far"], 60)
+    assert not gpu._is_through(["far"], 60, tmp_path)
     assert len(started) == 3
-    assert gpu._is_through(["far"], 60)
+    assert gpu._is_through(["far"], 60, tmp_path)
     assert len(started) == 5
-    assert not gpu._is_through(["far"], 60)
+    assert not gpu._is_through(["far"], 60, tmp_path)
     assert len(started) == 5 + gpu.MOST_FAILURES
-    assert not gpu._is_through(["far"], gpu.GRACE)
+    assert not gpu._is_through(["far"], gpu.GRACE, tmp_path)
     assert len(started) == 5 + gpu.MOST_FAILURES
 
 
@@ -156,6 +157,18 @@ def test_what_never_ends_is_tried_twice(tmp_path: Path) -> None:
     assert [row.right for row in read_rows(tmp_path / FILE)] == ["did not end, 2 times"]
     Rows(tmp_path, "far", "a device", 1.0).add("a", 1, "b", "c", "other", lambda: ([1.0], 8, "yes"))
     assert len(read_rows(tmp_path / FILE)) == 2
+
+
+def test_what_the_end_of_its_part_cuts_is_no_try_unless_it_ran_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(command: list[str], timeout: float, **_: Any) -> Any:
+        (tmp_path / BEGUN).write_text("the row\nthe row")
+        os.utime(tmp_path / BEGUN, (time.time() - ran,) * 2)
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(gpu.subprocess, "run", cut)
+    for ran, left in ((5, "the row"), (100, "the row\nthe row")):
+        assert not gpu._is_through(["far"], 60, tmp_path)
+        assert (tmp_path / BEGUN).read_text() == left
 
 
 def test_what_is_wrong_is_said() -> None:

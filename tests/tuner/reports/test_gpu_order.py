@@ -10,7 +10,7 @@ import pytest
 import sparsetune as st
 from sparsetune.tuner.reports import gpu_parts
 from sparsetune.tuner.reports.gpu_matrices import fibred, skewed
-from sparsetune.tuner.reports.gpu_parts import PARTS
+from sparsetune.tuner.reports.gpu_parts import PARTS, STREAMED
 from sparsetune.tuner.reports.gpu_rows import Row, Rows, left_first
 
 
@@ -26,7 +26,28 @@ def test_what_a_device_has_no_rows_for_comes_first(tmp_path: Path) -> None:
     assert found == ["streams", "skew", "tensors", "kernels", "edges", "sanitizer", "machine", "far", "right"]
     rows = Rows(tmp_path, "kernels", "one", 9.0)
     rows.add("b", 1, "SpMV", "generated", "m", lambda: ([1.0], 8, "yes"))
-    assert rows.unseen_first(["b", "a", "c"]) == ["a", "c", "b"]
+    assert rows.missing_first(dict.fromkeys(["b", "a", "c"], [("SpMV", "m")])) == ["a", "c", "b"]
+
+
+def test_what_lacks_mappings_or_rivals_comes_before_what_has_all(tmp_path: Path) -> None:
+    rows = Rows(tmp_path, "streams", "one", 9.0)
+    for name, who, what in (("all", "generated", "m"), ("all", "cuSPARSE", "ALG1"), ("plane", "generated", "m"), ("old", "cuSPARSE", "ALG1")):
+        rows.add(name, 1, "SpMV", who, what, lambda: ([1.0], 8, "yes"))
+    wanted = dict.fromkeys(["all", "plane", "old", "new"], [("SpMV", "m")])
+    assert rows.missing_first(wanted) == ["new", "plane", "old", "all"]
+    assert rows.missing_first(wanted | {"old": [("SpMV", "m"), ("SpMV", "2 lanes")]}) == ["new", "old", "plane", "all"]
+
+
+def test_streams_with_missing_rows_are_made_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raced: list[str] = []
+    monkeypatch.setattr(gpu_parts, "race", lambda kernel, name, *_, **__: raced.append(name))
+    rows = Rows(tmp_path, "streams", "one", 9.0)
+    names = ("2.0e+01 rows of 17 in a band", "2.5e+01 rows of 5 of a plane")
+    for name, mappings in zip(names, (STREAMED, STREAMED[:3]), strict=True):
+        for what in mappings:
+            rows.add(name, 1, "SpMV", "generated", what, lambda: ([1.0], 8, "yes"))
+    gpu_parts.part_streams(Any, rows, gpu_parts.Asked((), 2, 1e-6))
+    assert raced == [*reversed(names)]
 
 
 def test_skewed_rows_that_are_there_are_not_made_again_before_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
