@@ -10,14 +10,15 @@ inline int64_t st_resident_blocks(int64_t threads) { return INT64_C(2) * st_runt
 class st_host {
   enum { MOST_BLOCKS = 0x7fffffff, GIVEN = 64, HELD = 256 };
   void *held_[HELD] = {nullptr};
+  bool left_[HELD] = {false};
   int64_t *given_ = nullptr;
   int32_t status_ = 0;
 
  public:
   static inline thread_local bool waits = true; /* whether host code waits for the device at its end */
   ~st_host() {
-    for (void *memory : held_)
-      if (memory) st_runtime::give_back(memory);
+    for (int k = 0; k < HELD; k++)
+      if (held_[k] && (status_ || !left_[k])) st_runtime::give_back(held_[k]);
   }
   /* 0, 1 where there was no memory, 2 where the device reports an error. */
   int32_t status() {
@@ -50,13 +51,15 @@ class st_host {
     status_ = 1;
     return nullptr;
   }
+  /* Leaves memory to the caller, unless something goes wrong later: then there is no result, which the caller would give back. */
   void *publish(void *memory) {
-    for (void *&place : held_)
-      if (place == memory) place = nullptr;
+    for (int k = 0; k < HELD; k++) left_[k] |= memory && held_[k] == memory;
     return memory;
   }
   template <class T> void release(T *&memory) {
-    if (memory) st_runtime::give_back(publish(memory));
+    for (void *&place : held_)
+      if (place == memory) place = nullptr;
+    if (memory) st_runtime::give_back(memory);
     memory = nullptr;
   }
   template <class T> void fill(T *array, int64_t low, int64_t high, T value) {

@@ -2,56 +2,106 @@
 #ifndef ST_CUDA_SEARCHES_H
 #define ST_CUDA_SEARCHES_H
 
-/* Searches in sorted coordinates crd[low .. high): the first position whose coordinate is at least, or above, `key`. */
-template <class A> ST_DEVICE int64_t st_search(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
-  int64_t count = high - low;
+/* Searches count from `low` on in 32 bits, whose arithmetic takes one instruction where that of 64 bits takes two or three; what lies
+   behind so many elements they go through in their turn. */
+enum : uint32_t { ST_COUNTED = 0x7fffffff };
+ST_DEVICE uint32_t st_counted(int64_t low, int64_t high) {
+  const int64_t left = high - low;
+  return left > (int64_t)ST_COUNTED ? (uint32_t)ST_COUNTED : left > 0 ? (uint32_t)left : 0;
+}
+template <class F> ST_DEVICE int64_t st_found(int64_t low, int64_t high, F find) {
+  for (;;) {
+    const uint32_t count = st_counted(low, high), found = find(low, count);
+    low += found;
+    if (found < count || count < ST_COUNTED) return low;
+  }
+}
+/* An element that many behind another one. */
+#ifdef ST_EXECUTOR
+template <class A> ST_DEVICE auto st_item(A items, int64_t base, uint32_t at) { return items[base + at]; }
+#else
+template <class T> ST_DEVICE T st_item(const T *items, int64_t base, uint32_t at) { return (items + base)[at]; }
+#endif
+/* What coordinates of at most 4 bytes are compared as, and others. */
+template <bool wide> struct st_key { typedef int type; };
+template <> struct st_key<true> { typedef int64_t type; };
+template <class A> struct st_key_of;
+template <class T> struct st_key_of<st_array<T>> : st_key<(sizeof(T) > 4)> {};
+/* The last number that comes before a key, or with it; no coordinate is negative. */
+template <class K> ST_DEVICE K st_last_before(int64_t key, bool equal) {
+  const int64_t last = equal ? key : key - 1;
+  return sizeof(K) == sizeof last ? (K)last : last > 0x7fffffff ? (K)0x7fffffff : last < -1 ? (K)-1 : (K)last;
+}
+/* Whether elements come before a key. */
+template <class A> struct st_before {
+  typedef typename st_key_of<A>::type K;
+  A crd;
+  K last;
+  ST_DEVICE st_before(A crd, int64_t key, bool equal) : crd(crd), last(st_last_before<K>(key, equal)) {}
+  ST_DEVICE bool operator()(int64_t base, uint32_t at) const { return (K)st_item(crd, base, at) <= last; }
+};
+/* The same of fibres on the merge path, where the end of fibre f has number pos[f + 1] + f. */
+template <class A> struct st_path_before {
+  A pos;
+  int64_t item;
+  ST_DEVICE bool operator()(int64_t base, uint32_t at) const { return (int64_t)st_item(pos, base + 1, at) + base + at < item; }
+};
+/* The first of so many elements that does not come before what is looked for. */
+template <class F> ST_DEVICE uint32_t st_bisected(int64_t base, uint32_t count, F before) {
+  uint32_t low = 0;
   while (count > 0) {
-    const int64_t half = count >> 1, found = (int64_t)crd[low + half];
-    const bool right = found < key || (equal && found == key);
+    const uint32_t half = count >> 1;
+    const bool right = before(base, low + half);
     low = right ? low + half + 1 : low;
     count = right ? count - half - 1 : half;
   }
   return low;
 }
-/* The first of low .. high that does not come before what is looked for; all lanes of a warp look, each at the last place of another part of
-   what is left. */
+/* Searches in sorted coordinates crd[low .. high): the first position whose coordinate is at least, or above, `key`. */
+template <class F> ST_DEVICE int64_t st_first(int64_t low, int64_t high, F before) {
+  return st_found(low, high, [=](int64_t base, uint32_t count) { return st_bisected(base, count, before); });
+}
+template <class A> ST_DEVICE int64_t st_search(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
+  return st_first(low, high, st_before<A>(crd, key, equal));
+}
+/* The same, where all lanes of a warp look, each at the last place of another part of what is left. */
 template <int L, class F> ST_DEVICE int64_t st_first_of_lanes(int64_t low, int64_t high, F before) {
-  while (low < high) {
-    const int64_t part = (high - low + L - 1) / L, last = low + part * (st_lane<L>() + 1) - 1;
-    const bool right = last < high && before(last);
-    low += part * st_count_of_lanes<L>(right);
-    high = low + part - 1 < high ? low + part - 1 : high;
+  for (;;) {
+    const uint32_t count = st_counted(low, high), lane = (uint32_t)st_lane<L>() + 1;
+    uint32_t at = 0, end = count;
+    while (at < end) {
+      const uint32_t part = (end - at + L - 1) / L, last = at + part * lane - 1;
+      const bool right = last < end && before(low, last);
+      at += part * (uint32_t)st_count_of_lanes<L>(right);
+      end = at + part - 1 < end ? at + part - 1 : end;
+    }
+    low += at;
+    if (at < count || count < ST_COUNTED) return low;
   }
-  return low;
 }
 template <int L, class A> ST_DEVICE int64_t st_search_of_warp(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
-  return st_first_of_lanes<L>(low, high, [=](int64_t place) {
-    const int64_t found = (int64_t)crd[place];
-    return found < key || (equal && found == key);
+  return st_first_of_lanes<L>(low, high, st_before<A>(crd, key, equal));
+}
+/* Most often it is the first or the second element, as where the next row has entries. */
+template <class A> ST_DEVICE int64_t st_gallop(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {
+  if (low >= high || (int64_t)crd[low] >= key) return low;
+  if (++low >= high || (stride == 1 && (int64_t)crd[low] >= key)) return low;
+  const st_before<A> before(crd, key, false);
+  return st_found(low, high, [=](int64_t base, uint32_t count) -> uint32_t {
+    uint32_t begin = 0, step = stride < (int64_t)ST_COUNTED ? (uint32_t)stride : (uint32_t)ST_COUNTED;
+    while (step <= count - begin && before(base, begin + step - 1)) {
+      begin += step;
+      step <<= 1;
+    }
+    return begin + st_bisected(base + begin, step <= count - begin ? step - 1 : count - begin, before);
   });
 }
-template <class A> ST_DEVICE int64_t st_gallop(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {
-  int64_t step = stride, begin = low;
-  if (low >= high || (int64_t)crd[low] >= key) return low;
-  while (step < high - begin && (int64_t)crd[begin + step] < key) {
-    begin += step;
-    step <<= 1;
-  }
-  return st_search(crd, begin + 1, step < high - begin ? begin + step : high, key, false);
-}
-/* The first fibre whose end is not before an item of the merge path, on which the end of fibre f has number pos[f + 1] + f. */
+/* The first fibre whose end is not before an item of the merge path. */
 template <class A> ST_DEVICE int64_t st_path_fibre(A pos, int64_t low, int64_t high, int64_t item) {
-  int64_t count = high - low;
-  while (count > 0) {
-    const int64_t half = count >> 1;
-    const bool right = (int64_t)pos[low + half + 1] + low + half < item;
-    low = right ? low + half + 1 : low;
-    count = right ? count - half - 1 : half;
-  }
-  return low;
+  return st_first(low, high, st_path_before<A>{pos, item});
 }
 template <int L, class A> ST_DEVICE int64_t st_path_fibre_of_warp(A pos, int64_t low, int64_t high, int64_t item) {
-  return st_first_of_lanes<L>(low, high, [=](int64_t fibre) { return (int64_t)pos[fibre + 1] + fibre < item; });
+  return st_first_of_lanes<L>(low, high, st_path_before<A>{pos, item});
 }
 /* Where the search for a key begins in a table, whose number of slots is a power of two. */
 ST_DEVICE int64_t st_hash_home(int64_t key, int64_t size) {
@@ -159,6 +209,13 @@ template <class A> ST_DEVICE void st_sort(A keys, int64_t low, int64_t high) {
     st_sink(keys, low, 0, last);
   }
 }
+
+/* A bit for each of 32 numbers from `begin` on: whether it is one of low .. high, which are among them, or none. */
+ST_DEVICE int64_t st_places(int64_t begin, int64_t low, int64_t high) {
+  const uint32_t past = 32 - (uint32_t)(high - begin), first = (uint32_t)(low - begin);
+  return low < high ? (ST_ALL_LANES >> past % 32) & (ST_ALL_LANES << first % 32) : 0;
+}
+ST_DEVICE bool st_has_place(int64_t places, int64_t place) { return (uint32_t)places >> place % 32 & 1; }
 
 /* A set of keys below n, a bit each. */
 template <class B> ST_DEVICE bool st_bits_insert(B bits, int64_t, int64_t key) {

@@ -12,6 +12,8 @@
 void st_runtime::adopt(void *memory, size_t bytes, bool writable) { st_register(memory, bytes, writable, false); }
 void st_runtime::disown(void *memory) { st_forget(memory); }
 void *st_runtime::get(size_t bytes) {
+  if (!st_it.allowed) return nullptr;
+  if (st_it.allowed > 0) st_it.allowed--;
   void *made = malloc(bytes);
   if (made) st_register(made, bytes, true, true);
   return made;
@@ -63,6 +65,11 @@ bool st_runtime::run_all(int64_t blocks, st_shape shape, void (*thread)(void *),
   for (st_here.block = 0; st_here.block < st_here.blocks && !st_it.failed; st_here.block++) st_run_block();
   return !st_it.failed;
 }
+
+/* Lets the device have memory so many times more, or always: -1. */
+extern "C" __attribute__((visibility("default"))) void st_executor_allow(int64_t count) { st_it.allowed = count; }
+/* How many pieces of memory kernels may use. */
+extern "C" __attribute__((visibility("default"))) int64_t st_executor_held() { return (int64_t)st_it.regions.size(); }
 
 /* Forgets an error, before another kernel is run. */
 extern "C" __attribute__((visibility("default"))) void st_executor_begin() {

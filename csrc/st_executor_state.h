@@ -73,6 +73,7 @@ struct st_machine {
   char *stacks = nullptr;
   char error[400] = "";
   int64_t launch = 0;
+  int64_t allowed = -1; /* how often there is still memory; -1: always */
   int lanes = 32; /* of the kernel's warps */
   bool failed = false;
 };

@@ -16,6 +16,8 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
 - ``load_wide`` loads neighbouring elements, as many as the last argument says, into an array in registers, 16 bytes at once;
   ``store_wide`` stores such an array. ``load_from`` gives an element of an array, counted from a base that is its second argument;
   ``load_wide_from`` loads several of these.
+- ``places`` gives a bit for each of 32 numbers, counted from its first argument: the bit is set if the number is in ``low .. high``, the
+  other arguments, which lie among these numbers or hold none. ``has_place`` asks for one of the bits.
 - ``drain_stores`` waits until stores that bypass the caches are in memory.
 - ``enlist`` numbers the threads that use parts 0, 1, 2 ... ``copy_part`` copies elements of an array that was left at a place of parts;
   ``copy`` copies from an array.
@@ -110,6 +112,8 @@ INTRINSICS: dict[str, Intrinsic] = {
     "load_wide_from": Intrinsic(meanings.load_wide_from, "st_load_wide_from", OF_GPU, updates=True),
     "load_from": Intrinsic(meanings.load_from, "st_load_from", OF_GPU, gives=None),
     "store_wide": Intrinsic(meanings.store_wide, "st_store_wide", OF_GPU, updates=True),
+    "places": Intrinsic(meanings.places, "st_places", OF_GPU),
+    "has_place": Intrinsic(meanings.has_place, "st_has_place", OF_GPU, gives=BOOL),
     "carry": Intrinsic(meanings.carry, "st_carry", OF_GPU, updates=True),
     "resident_blocks": Intrinsic(lambda threads: 1, "st_resident_blocks", OF_GPU),
     "bits_insert": Intrinsic(meanings.bits_insert, "st_bits_insert", "st_bits.h", updates=True, comparisons=meanings.one, gives=BOOL),

@@ -237,6 +237,18 @@ def table_count(table: NDArray[Any], size: int) -> int:
     return int((table[:size] >= 0).sum())
 
 
+def places(begin: int, low: int, high: int) -> int:
+    """Return a bit for each of 32 numbers from ``begin`` on: whether it is one of ``low .. high``."""
+    if low < high and not begin <= low < high <= begin + 32:
+        raise IndexError(f"{low} .. {high} are not among 32 numbers from {begin} on")
+    return sum(1 << (number - begin) for number in range(low, high))
+
+
+def has_place(found: int, place: int) -> bool:
+    """Return whether the bit of a place is set."""
+    return bool(found >> place & 1)
+
+
 def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
     """Insert a key into the set of csrc/st_bits.h. Its upper levels only make draining faster, so they are not kept here."""
     _check_range(bits, 0, -(-n // 64))

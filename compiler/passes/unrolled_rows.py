@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ..ir.arithmetic import ZERO, add, compare, every, integer
+from ..ir.arithmetic import ZERO, add, integer
 from ..ir.nodes import (
+    BOOL,
     I64,
     Allocate,
     ArrayRef,
     Binary,
+    Call,
     Const,
     Dealt,
     Declare,
@@ -87,15 +89,14 @@ def _along(loop: For, held: Mapping[str, int]) -> tuple[Value, int] | None:
 def _whole(loop: For, begin: Value, length: int, declared: Mapping[str, Value], fresh: Callable[[str], str]) -> Step:
     """Return the loop over all elements, of which those that the loop comes to are used."""
     place = Var(fresh(loop.variable.name), I64)
-    element = add(begin, place)
     body = _at(loop.body, loop.variable, begin, place)
     low, high = loop.low, loop.high
-    whole = add(begin, integer(length)) == value_of(high, declared)
-    conditions = [] if low == begin else [compare("<=", low, element)]
-    conditions += [] if whole else [compare("<", element, high)]
-    if conditions:
-        body = If(every(conditions), body)
-    return replace(loop, variable=place, low=ZERO, high=integer(length), body=body, tag=Unroll(length))
+    if low == begin and add(begin, integer(length)) == value_of(high, declared):
+        return replace(loop, variable=place, low=ZERO, high=integer(length), body=body, tag=Unroll(length))
+    places = Var(fresh("places"), I64)
+    taken = If(Call("has_place", (places, place), BOOL), body)
+    made = replace(loop, variable=place, low=ZERO, high=integer(length), body=taken, tag=Unroll(length))
+    return Steps((Declare(places, Call("places", (begin, low, high), I64)), made))
 
 
 def _at(body: Step, variable: Var, begin: Value, place: Var) -> Step:

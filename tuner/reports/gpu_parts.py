@@ -159,7 +159,7 @@ def part_streams(device: Device, rows: Rows, asked: Asked) -> None:
         "rows of 5 of a plane": (side * side, (0, side - 1, side, side + 1, 2 * side)),
     }
     made = {f"{count:.1e} {what}": (count, offsets) for what, (count, offsets) in shapes.items()}
-    for name in rows.missing_first(dict.fromkeys(made, [(SPMV.name, what) for what in STREAMED])):
+    for name in rows.missing_first({name: [(SPMV.name, what) for what in STREAMED] for name in made}):
         race(SPMV, name, borrowed(banded(*made[name])), device, rows, runs=asked.runs, only=STREAMED)
 
 

@@ -160,13 +160,16 @@ def test_what_never_ends_is_tried_twice(tmp_path: Path) -> None:
 
 
 def test_what_the_end_of_its_part_cuts_is_no_try_unless_it_ran_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [0]
+
     def cut(command: list[str], timeout: float, **_: Any) -> Any:
         (tmp_path / BEGUN).write_text("the row\nthe row")
-        os.utime(tmp_path / BEGUN, (time.time() - ran,) * 2)
+        os.utime(tmp_path / BEGUN, (time.time() - seconds[0],) * 2)
         raise subprocess.TimeoutExpired(command, timeout)
 
     monkeypatch.setattr(gpu.subprocess, "run", cut)
     for ran, left in ((5, "the row"), (100, "the row\nthe row")):
+        seconds[0] = ran
         assert not gpu._is_through(["far"], 60, tmp_path)
         assert (tmp_path / BEGUN).read_text() == left
 

@@ -26,14 +26,15 @@ def test_what_a_device_has_no_rows_for_comes_first(tmp_path: Path) -> None:
     assert found == ["streams", "skew", "tensors", "kernels", "edges", "sanitizer", "machine", "far", "right"]
     rows = Rows(tmp_path, "kernels", "one", 9.0)
     rows.add("b", 1, "SpMV", "generated", "m", lambda: ([1.0], 8, "yes"))
-    assert rows.missing_first(dict.fromkeys(["b", "a", "c"], [("SpMV", "m")])) == ["a", "c", "b"]
+    assert rows.missing_first({name: [("SpMV", "m")] for name in ("b", "a", "c")}) == ["a", "c", "b"]
 
 
 def test_what_lacks_mappings_or_rivals_comes_before_what_has_all(tmp_path: Path) -> None:
     rows = Rows(tmp_path, "streams", "one", 9.0)
-    for name, who, what in (("all", "generated", "m"), ("all", "cuSPARSE", "ALG1"), ("plane", "generated", "m"), ("old", "cuSPARSE", "ALG1")):
+    theirs = "cuSPARSE", "ALG1"
+    for name, who, what in (("all", "generated", "m"), ("all", *theirs), ("plane", "generated", "m"), ("old", *theirs)):
         rows.add(name, 1, "SpMV", who, what, lambda: ([1.0], 8, "yes"))
-    wanted = dict.fromkeys(["all", "plane", "old", "new"], [("SpMV", "m")])
+    wanted = {name: [("SpMV", "m")] for name in ("all", "plane", "old", "new")}
     assert rows.missing_first(wanted) == ["new", "plane", "old", "all"]
     assert rows.missing_first(wanted | {"old": [("SpMV", "m"), ("SpMV", "2 lanes")]}) == ["new", "old", "plane", "all"]
 
