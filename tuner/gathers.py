@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..compiler.storage.tensor import Tensor, level_extent
 from .features import remembered
 
-_STRETCHES = 4
+_STRETCHES = 16  # between fewer there may be the few long rows of a matrix, which choose what no other row does
 _MOST = 2**17  # most coordinates that are looked at, in all halves together
 _HALF = 2 / 3  # a half in parts of what the cache holds
 _TRIES, _ENOUGH = 4, 1.15  # tries to find a half of the right size, and how far off it may be

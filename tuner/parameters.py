@@ -7,6 +7,7 @@ cost instructions and gain nothing; vectors of half the width where known extent
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -36,11 +37,12 @@ CHUNKING = "chunking"
 
 _LEAST_GAIN = 1.02  # speed that a prefetch has to promise, over that without it
 _MISSES = 10.0, 30.0  # time of a miss over that of a hit: one served by the last level of cache, one served by memory
+_NEEDLESS = 0.8  # speed with prefetches of rows that are in the first level of cache, or follow one that is, over that without
 _ELSEWHERE = 1.03  # time of a loop whose rows another thread had the last time, over that of one that keeps its rows
 _GIVEN = 1.08  # the same for a way of sharing of which nothing is known here, over even shares
 _AS_WRITTEN = 1.02  # factor on the time of a sharing that a template prescribes, so that it is chosen only for a clear gain
 _CHUNKS = 2  # least chunks a thread: with fewer, a thread with one more than others works much longer
-_SECOND_LEVEL = 2**20  # bytes of the second level of cache where the system does not tell
+_USUAL_BYTES = {1: 2**15, 2: 2**20}  # bytes of the first and second level of cache where the system does not tell
 _AFAR = 0.25  # share of misses from which on a loop waits for what it gathers, and not for what it reads in order
 _ONE_BY_ONE = 0.75  # time of short rows summed one by one over that in batches, where branch prediction foresees their ends
 _ASKED = 8192  # most bytes of gathered rows that are prefetched ahead: a part of the first level of cache
@@ -194,18 +196,33 @@ def _prefetched(
         loops = chain(candidate.program.statement, ())
         begun = bool(loops) and any(found is operand for _, found in _begun_by(problem, graph.originals(loops[0])))
         far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
-        if begun and far is not None and operand.nbytes > _second_level() and _gathers_from_afar(problem, originals):
+        if begun and far is not None and operand.nbytes > _level_bytes(2) and _gathers_from_afar(problem, originals):
             return far, constants.stream_miss
         return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
-    outside, far = (
-        max((_scattered(problem, operand, name, level, *where) for where in _stored_by(problem, originals)), default=0.0)
-        for level in (_second_level(), int(_CACHE_SHARE * this_machine().last_level_cache))
+    places = list(_stored_by(problem, originals))
+    near, outside, far = (
+        max((_scattered(problem, operand, name, size, *where) for where in places), default=0.0)
+        for size in (_level_bytes(1), _level_bytes(2), int(_CACHE_SHARE * this_machine().last_level_cache))
     )
-    far = min(far, outside)
-    weights = 1 - outside, _MISSES[0] * (outside - far), _MISSES[1] * far
     gains = constants.prefetched(_is_summed(problem, name, originals))
-    times = sum(weight / gain for weight, gain in zip(weights, gains, strict=True)) / sum(weights)
+    times = time_of_prefetches(max(near, outside), outside, min(far, outside), gains)
     return (_far_ahead(problem, operand, hole, originals, outside), times) if times * _LEAST_GAIN <= 1 else (None, None)
+
+
+def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[float, float, float]) -> float:
+    """Return the time of a loop that prefetches the rows it gathers over that of one that does not.
+
+    Prefetched rows arrive while the loop works on others, so a few misses among many hits cost little, where they were waited for before.
+    That is why the times of hits and misses do not add up, but are combined as sides of a right angle.
+
+    Args:
+        near, outside, far: shares of the rows that come from beyond the first level of cache, the second one, and the last one.
+        gains: speed with prefetches over that without, where all rows come from the second level, the last one, or memory.
+    """
+    misses = _MISSES[0] * (outside - far), _MISSES[1] * far
+    hits = (1 - near) / _NEEDLESS + (near - outside) / gains[0]
+    fetched = sum(time / gain for time, gain in zip(misses, gains[1:], strict=True))
+    return math.hypot(hits, fetched) / (1 - outside + sum(misses))
 
 
 def _far_ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[str, ...], outside: float) -> d.Prefetch:
@@ -237,7 +254,7 @@ def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
     """Return whether much of what stored coordinates of some indices gather from a dense operand is not in the second-level cache."""
     named = ((name, problem.operand(name)) for name in problem.formats)
     dense = [(name, operand) for name, operand in named if operand is not None and operand.format.is_dense]
-    near = _second_level()
+    near = _level_bytes(2)
     return any(
         _scattered(problem, operand, name, near, *where) > _AFAR for name, operand in dense for where in _stored_by(problem, originals)
     )
@@ -252,9 +269,9 @@ def _scattered(problem: Problem, operand: Tensor, name: str, cache: int, index: 
     return scattered_share(tensor, level, cache / max(row + entry, 1.0))
 
 
-def _second_level() -> int:
-    """Return the bytes of the second level of cache."""
-    return next((level.bytes for level in this_machine().caches if level.level == 2), _SECOND_LEVEL)
+def _level_bytes(level: int) -> int:
+    """Return the bytes of the first or second level of cache."""
+    return next((cache.bytes for cache in this_machine().caches if cache.level == level), _USUAL_BYTES[level])
 
 
 def _begun_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[Access, Tensor]]:

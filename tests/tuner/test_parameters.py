@@ -23,7 +23,7 @@ from sparsetune.tuner.constants import Constants, machine_constants
 from sparsetune.tuner.gathers import scattered_share
 from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
-from sparsetune.tuner.parameters import largest_share
+from sparsetune.tuner.parameters import largest_share, time_of_prefetches
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.shares import ITERATION, chunks, dynamic_excess, largest_chunk, static_excess
 
@@ -215,7 +215,38 @@ def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: 
 def test_rows_that_are_all_near_are_asked_for_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine where prefetches pay there too; none come from afar, and the share of those is what distances are divided by."""
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.5))
-    assert "prefetch(j, X, 8)" in str(model_choice(spmm(generate("random:banded:2000:bandwidth=5", "csr"))))
+    assert "prefetch(j, X, 8)" in str(model_choice(spmm(generate("random:uniform:2000x2000:nnz=4e4", "csr"))))
+    assert "prefetch" not in str(model_choice(spmm(generate("random:banded:2000:bandwidth=5", "csr"))))  # the first level has them
+
+
+def test_rows_that_few_long_rows_choose_are_counted() -> None:
+    """They choose rows from everywhere, while all others, as of a circuit, choose what is near."""
+    rng, size = np.random.default_rng(2), 20_000
+    hubs = set(rng.choice(size, 20, replace=False).tolist())
+    columns = [rng.choice(size, 500) if row in hubs else np.clip(row + rng.integers(-3, 4, 5), 0, size - 1) for row in range(size)]
+    counts = np.cumsum([0, *map(len, columns)])
+    matrix = tensor(scipy.sparse.csr_array((np.ones(counts[-1]), np.concatenate(columns), counts), shape=(size, size)))
+    coordinates = matrix.levels[1].crd
+    assert coordinates is not None
+    assert scattered_share(matrix, 1, 300) == pytest.approx(missed(coordinates, 300), abs=0.06)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("share", "asked"), [(0.005, False), (0.03, True), (1.0, True)])
+def test_a_few_misses_are_worth_prefetches_of_all_rows(share: float, asked: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They arrive while rows that are near are worked on, although asking for those costs something."""
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
+    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: share)
+    matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
+    assert ("prefetch(j, X" in str(model_choice(spmm(matrix, 48, threads)))) == asked
+
+
+def test_prefetches_of_rows_in_the_first_level_of_cache_are_not_as_those_in_the_second() -> None:
+    """Instructions for nothing, whatever those cost that ask for rows of the second level."""
+    gains = (1.0, 1.1, 1.2)
+    shares = [time_of_prefetches(near, 0.02, 0.0, gains) for near in (0.02, 0.5, 0.9)]
+    assert shares[0] > 1 > shares[2]
+    assert shares == sorted(shares, reverse=True)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
