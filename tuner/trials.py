@@ -156,7 +156,7 @@ class Trials:
     def question(self, schedule: str) -> Question:
         """Return the request that measures a candidate."""
         best = self.best
-        rival = None if best is None else Rival(best.schedule, _seconds(best))
+        rival = None if best is None else Rival(best.schedule, _seconds(best), best.disturbed)
         return Question(self._campaign.user_text(schedule), tuple(self._by_source), rival)
 
     def note(

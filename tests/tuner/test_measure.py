@@ -156,6 +156,12 @@ def test_losing_candidate_stops_early(prepared: Runner) -> None:
     assert len(measured.times) == 3
 
 
+def test_a_rival_that_is_slower_than_before_tells_of_company(prepared: Runner) -> None:
+    measured = prepared.measure("sleep 0.0022", Rival("sleep 0.002", 0.001))
+    assert measured.disturbed
+    assert measured.seconds == pytest.approx(0.0011, rel=0.02)
+
+
 def test_burst(prepared: Runner) -> None:
     found = prepared.burst("sleep 0.002", 0.01, 0.002)
     assert found is not None

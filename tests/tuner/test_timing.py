@@ -357,11 +357,24 @@ def test_a_thread_is_not_taken_for_two_where_others_keep_the_cores() -> None:
     waited = 0.5 * 0.008
     samples = [Sample(0.008, Company(0.008, waited)).as_row()] * 5
     reply = {"status": "ok", "seconds": 0.008, "samples": samples, "interval": (0.008, 0.008), "disturbed": True, "stopped": "time"}
-    reply |= {"ratio": 1.0, "ratio_interval": (0.9, 1.1), "conversion": 0.0}
+    reply |= {"ratio": 1.0, "ratio_interval": (0.9, 1.1), "rival_least": None, "conversion": 0.0}
     found = Measured.from_reply(reply, Rival("two threads", 0.002), Policy())
     assert (found.seconds, found.low, found.high) == (0.004,) * 3
     slow = Measured.from_reply(reply, Rival("another", 0.006), Policy())
     assert (slow.seconds, slow.low) == (0.006, pytest.approx(0.0054))
+
+
+def test_a_window_in_which_the_rival_is_slower_than_before_is_disturbed() -> None:
+    """Others on the same memory keep no core from anybody: trials of such moments were taken for up to 1.6 times as slow as they are."""
+    samples = [Sample(0.0026, Company(0.0026)).as_row()] * 6
+    reply = {"status": "ok", "seconds": 0.0026, "samples": samples, "interval": (0.0026, 0.0027), "disturbed": False, "stopped": ""}
+    reply |= {"ratio": 1.04, "ratio_interval": (1.02, 1.06), "rival_least": 0.0025, "conversion": 0.0}
+    found = Measured.from_reply(reply, Rival("best", 0.0015), Policy())
+    assert found.disturbed
+    assert (found.seconds, found.low, found.high) == pytest.approx((0.00156, 0.00156, 0.00159))
+    for rival in (Rival("as fast as before", 0.0024), Rival("known in company alone", 0.0015, disturbed=True)):
+        found = Measured.from_reply(reply, rival, Policy())
+        assert (found.seconds, found.disturbed) == (0.0026, False)
 
 
 def in_company(disturbed: Callable[[int], bool], rounds: int = 10) -> tuple[Verdict, int]:

@@ -145,6 +145,7 @@ class Service:
             "interval": timing.interval,
             "ratio": timing.ratio,
             "ratio_interval": timing.ratio_interval,
+            "rival_least": min((sample.least for sample in timing.rival), default=None),
             "disturbed": timing.disturbed,
             "stopped": timing.stopped,
             "conversion": mine.beside,
