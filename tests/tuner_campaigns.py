@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,12 @@ def spmv(rows: int = 30, density: float = 0.2, names: str = "yAxij", threads: in
     y, a, x, i, j = names
     matrix = scipy.sparse.random_array((rows, 20), density=density, rng=np.random.default_rng(0), format="csr")
     return make_problem(f"{y}({i}) = {a}({i},{j}) * {x}({j})", {a: matrix, x: np.ones(20)}, threads=threads)
+
+
+def noted(folder: Path) -> Problem:
+    """Return a problem, and leave a file whose name is the number of this process."""
+    (folder / str(os.getpid())).touch()
+    return spmv()
 
 
 def space_of(problem: Problem, codes: Sequence[int]) -> Space:

@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from .order_statistics import FEWEST, median, median_interval_ranks
 from .rotation import turns
@@ -34,6 +35,13 @@ class Comparison:
     ratio: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, ratios: Iterable[float]) -> Self:
+        """Return the median of ratios and its interval: from the least to the largest where there are fewer than ``MIN_ROUNDS``."""
+        ordered = sorted(ratios)
+        low, high = median_interval_ranks(len(ordered))
+        return cls(median(ordered), ordered[low], ordered[high])
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,7 @@ class Verdict:
 
 def compare(slower: Sequence[float], faster: Sequence[float]) -> Comparison:
     """Compare two lists of times that were taken in the same rounds; above 1 the second is faster."""
-    ratios = sorted(a / b for a, b in zip(slower, faster, strict=True))
-    low, high = median_interval_ranks(len(ratios))
-    return Comparison(median(ratios), ratios[low], ratios[high])
+    return Comparison.of(a / b for a, b in zip(slower, faster, strict=True))
 
 
 def play(

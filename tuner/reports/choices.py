@@ -1,7 +1,8 @@
 """``results/choices.md``: what ``tune`` chooses while other processes come and go, and how fast that is once they are gone.
 
 Each problem is tuned several times on the quiet machine and several times in company, with a new seed each time. Then all chosen schedules
-run in turn on the quiet machine, since times that were taken in company say nothing.
+run in turn on the quiet machine, since times that were taken in company say nothing, and in several processes, since one race differs from
+the next by some percent.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import click
 
 from ...compiler.frozen import frozen
-from ...compiler.schedule.schedule import Schedule
 from ...datasets.generate import generate
 from ..problem import Problem
 from ..session import tune
 from .disturbances import coming_and_going
 from .markdown import geometric_mean, table
-from .one_memory import OneMemory
 from .partial import Partial
 from .publishing import publish, results_option
-from .race import Pace, race
+from .race import Pace
+from .races_apart import raced_apart
 from .records import Taken
 from .states import States
 from .workloads import KernelCase, operands_of, problem_of
@@ -38,7 +39,8 @@ AGREE, AGREEING = 1.05, 0.9
 
 _COMMAND = "python -m sparsetune.tuner.reports.choices"
 _THREADS = 2
-_PACE = Pace(seconds=6.0)
+_PACE = Pace(seconds=2.0)
+_PROCESSES = 5
 
 
 @frozen
@@ -75,8 +77,8 @@ class Choice(Taken):
         company: the share of the time that other processes kept the cores busy.
         number: of the campaign; also its seed.
         campaign: seconds that it took.
-        seconds, default: times of the choice and of the default schedule on the quiet machine, medians of one race.
-        against: the time of the first quiet choice over that of this one, the median of paired rounds.
+        seconds, default: times of the choice and of the default schedule on the quiet machine, medians of all processes.
+        against, low, high: the time of the first quiet choice over that of this one: median of all processes, the least and the largest.
     """
 
     kernel: str
@@ -87,6 +89,8 @@ class Choice(Taken):
     seconds: float
     default: float
     against: float
+    low: float
+    high: float
 
 
 def choose(problem: Problem, seed: int, company: float, seconds: float, trials: int, folder: Path) -> tuple[str, float]:
@@ -105,35 +109,33 @@ Chosen = Mapping[tuple[float, int], tuple[str, float]]
 """By share of company and number of the campaign: the schedule that it chose, and the seconds that it took."""
 
 
-def _problem(name: str) -> Problem:
-    case = CASES[name]
-    return problem_of(case.kernel, operands_of(case.kernel, generate(case.source, case.format)), name, _THREADS)
+def _problem(case: Case) -> Problem:
+    return problem_of(case.kernel, operands_of(case.kernel, generate(case.source, case.format)), case.kernel.name, _THREADS)
 
 
 def measured(name: str, seconds: float, trials: int, quiet: int, disturbed: int) -> list[Choice]:
     """Tune a case ``quiet`` times on the quiet machine and ``disturbed`` times in company, and race the choices."""
-    problem, chosen = _problem(name), dict[tuple[float, int], tuple[str, float]]()
+    problem, chosen = _problem(CASES[name]), dict[tuple[float, int], tuple[str, float]]()
     with tempfile.TemporaryDirectory(prefix="sparsetune-choices-") as folder:
         for company, count in ((0.0, quiet), (0.5, disturbed)):
             for number in range(count):
                 chosen[company, number] = choose(problem, number, company, seconds, trials, Path(folder))
                 click.echo(f"{name}, {'in company' if company else 'quiet'}, {number + 1}: {chosen[company, number]}", err=True)
-    return raced(name, problem, chosen)
+    return raced(name, chosen)
 
 
-def raced(name: str, problem: Problem, chosen: Chosen) -> list[Choice]:
-    """Run the chosen schedules in turn."""
+def raced(name: str, chosen: Chosen) -> list[Choice]:
+    """Run the chosen schedules in turn, in several processes."""
     texts = dict.fromkeys(["", *(schedule for schedule, _ in chosen.values())])
-    memory = OneMemory(problem)
-    times = race({text: memory.bind(Schedule(text)) for text in texts}, _PACE)
-    first = times[chosen[0.0, 0][0]]
-    return [
-        Choice(
-            name, company, number, schedule, round(took, 1), times[schedule].median, times[""].median,
-            first.over(times[schedule]).ratio,
-        )
-        for (company, number), (schedule, took) in chosen.items()
-    ]  # fmt: skip
+    races = raced_apart(partial(_problem, CASES[name]), list(texts), _PACE, _PROCESSES)
+    first, _ = chosen[0.0, 0]
+
+    def choice(company: float, number: int, schedule: str, took: float) -> Choice:
+        found = races.over(first, schedule)
+        seconds, default = races.median(schedule), races.median("")
+        return Choice(name, company, number, schedule, round(took, 1), seconds, default, found.ratio, found.low, found.high)
+
+    return [choice(*campaign, *outcome) for campaign, outcome in chosen.items()]
 
 
 def raced_again(choices: Sequence[Choice]) -> list[Choice]:
@@ -141,7 +143,7 @@ def raced_again(choices: Sequence[Choice]) -> list[Choice]:
     found: list[Choice] = []
     for name in dict.fromkeys(choice.kernel for choice in choices):
         chosen = {(one.company, one.number): (one.schedule, one.campaign) for one in choices if one.kernel == name}
-        found += raced(name, _problem(name), chosen)
+        found += raced(name, chosen)
     return found
 
 
@@ -160,14 +162,17 @@ def page(choices: Sequence[Choice]) -> str:
     disturbed = [choice.against for choice in choices if choice.company]
     kept = f"{geometric_mean(disturbed):.3f} of {len(disturbed)}, at least {min(disturbed, default=math.nan):.3f}"
     same, pairs = agreeing(choices)
-    header = ("kernel", "input", "quiet choice over default", "campaigns in company", "kept, mean", "kept, least", "campaign, s")
+    header = ("kernel", "input", "quiet choice over default", "further quiet choices", "campaigns in company", "kept, mean", "kept, least",
+              "campaign, s")
     return f"""# Choices in company
 
 Each kernel was tuned with {_THREADS} threads on the quiet machine and while one process per core ran and paused, about half
 of the time; every campaign had its own seed and database. Then all choices ran in turn on the quiet machine, into the same memory where
-the result is dense. "Kept" is the time of the first quiet choice over that of a choice made in company: by geometric mean {kept}
-(wanted: {KEPT_MEAN} and {KEPT_LEAST}). Of {pairs} pairs of campaigns in a row on the quiet machine {same} differ by less than
-{AGREE - 1:.0%} (wanted: {AGREEING:.0%} of them).
+the result is dense, in {_PROCESSES} processes one after the other, since one race differs from the next by some percent. All ratios are
+medians of the processes. "Kept" is the time of the first quiet choice over that of a choice made in company: by geometric mean
+{kept} (wanted: {KEPT_MEAN} and {KEPT_LEAST}). "Further quiet choices" has the same of the quiet
+choices after the first, with the least and the largest of the processes. Of {pairs} pairs of campaigns in a row on the quiet machine
+{same} differ by less than {AGREE - 1:.0%} (wanted: {AGREEING:.0%} of them).
 
 {States(choices).text}
 
@@ -184,7 +189,8 @@ def _row(name: str, choices: Sequence[Choice]) -> list[str]:
     gain = mine[0].default / mine[0].seconds
     length = sorted(choice.campaign for choice in disturbed)[len(disturbed) // 2]
     source = f"{CASES[name].source}, {CASES[name].format}"
-    return [name, source, f"{gain:.2f}", str(len(kept)), f"{geometric_mean(kept):.3f}", f"{min(kept):.3f}", f"{length:.0f}"]
+    further = ", ".join(f"{one.against:.3f} ({one.low:.3f} to {one.high:.3f})" for one in mine if not one.company and one.number)
+    return [name, source, f"{gain:.2f}", further, str(len(kept)), f"{geometric_mean(kept):.3f}", f"{min(kept):.3f}", f"{length:.0f}"]
 
 
 @click.command()
@@ -198,7 +204,7 @@ def _row(name: str, choices: Sequence[Choice]) -> list[str]:
 def main(results: Path, seconds: float, trials: int, quiet: int, disturbed: int, kernels: tuple[str, ...], again: bool) -> None:
     """Tune in company and without, and write results/choices.md.
 
-    About six minutes a kernel; kernels that choices.csv has already are measured again only where they are named.
+    About five minutes a kernel; kernels that choices.csv has already are measured again only where they are named.
     """
     kept = Partial(results / "choices.csv", Choice)
     if again:
