@@ -15,6 +15,7 @@ from itertools import takewhile
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
+from ..compiler.passes.atomics import LONGEST_ROW
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.space.conversions import CONVERSION
 from ..compiler.space.decorations import shares_pattern
@@ -83,7 +84,8 @@ class _Costs(Loads, Stepping, CutRows):
         loops = enclosing_loops(self._program.statement, address)
         iterations = self._points(self._covered(address), address, leaf)
         first = self._summed_first(leaf, loops)
-        sums = self._row_sums(address, leaf, loops, first) if first else iterations
+        gathered = bool(first) and self._is_gathered(leaf, loops)
+        sums = self._row_sums(address, leaf, loops, first) if gathered else iterations
         by_row = bool(first) and self._graph.space(loops[-1]) == "position"
         innermost = first if by_row else set(self._graph.originals(loops[-1])) if loops else set()
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
@@ -104,7 +106,7 @@ class _Costs(Loads, Stepping, CutRows):
         started = sums if by_row else self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
-        again = self.passed_again(leaf, loops, iterations)
+        again = self.passed_again(leaf, loops, iterations) + (self.filled_before(leaf) if held is None and not gathered else 0.0)
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
     def _vector_loop(self, address: Address, leaf: Assign) -> str | None:
@@ -194,6 +196,11 @@ class _Costs(Loads, Stepping, CutRows):
         room = _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
         return next((place for place in places if self._held_elements(target, loops[place:]) <= room), None)
 
+    def _is_gathered(self, leaf: Assign, loops: Sequence[str]) -> bool:
+        """Return whether a row that loops through positions sum is short enough to be kept beside the result until it is done."""
+        inside = loops[loops.index(self._through_positions(loops)[-1]) + 1 :]
+        return self._held_elements(leaf.target, inside) <= LONGEST_ROW
+
     def _held_elements(self, target: Access, loops: Sequence[str]) -> float:
         """Return how many elements of a result some loops go through; infinitely many where an extent is not known to the compiler."""
         originals = {original for index in target.indices for original in self._graph.originals(index)}
@@ -232,8 +239,9 @@ class _Costs(Loads, Stepping, CutRows):
         loops, components = enclosing_loops(self._program.statement, address), self._originals(leaf.target.indices)
         own = [place for place, loop in enumerate(loops) if loop == parallel or components.intersection(self._graph.originals(loop))]
         around = loops[: own[-1] + 1]
-        if self._summed_first(leaf, around):
-            return self._cut(address, leaf, around)
+        if first := self._summed_first(leaf, around):
+            each = 1.0 if self._is_gathered(leaf, around) else self._entries_of_a_row(address, leaf, around, first)
+            return each * self._cut(address, leaf, around)
         return self._points(self._originals(around), address, leaf)
 
     def _result_size(self) -> float:

@@ -1,7 +1,8 @@
 """How often loops over positions write to the result: once for each row that they sum, and once more where two pieces share a row.
 
 A loop over the positions of several levels, as ``collapse(i, j, f); pos(f, p, A)`` makes it, is a loop over rows and one over the positions
-of each row. A row is summed over the indices that the result lacks before it is written; only rows that two pieces share need atomic adds.
+of each row. A row is summed over the indices that the result lacks before it is written; only rows that two pieces share need atomic adds:
+one for each element of the row if it is short enough to be kept beside the result, else one for each entry too.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class CutRows(Iterations):
     def _row_sums(self, address: Address, leaf: Assign, loops: Sequence[str], first: set[str]) -> float:
         """Return how many sums of rows, or of parts of rows, loops make that sum over some indices first."""
         return self._points(self._originals(loops) - first, address, leaf) + self._cut(address, leaf, loops) / 2
+
+    def _entries_of_a_row(self, address: Address, leaf: Assign, loops: Sequence[str], first: set[str]) -> float:
+        """Return how many entries loops sum to a row, on average."""
+        around = self._originals(loops)
+        return self._points(around, address, leaf) / max(1.0, self._points(around - first, address, leaf))
 
     def _cut(self, address: Address, leaf: Assign, loops: Sequence[str]) -> float:
         """Return how many rows at most are shared by neighbouring pieces of the positions: two a piece."""

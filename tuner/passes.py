@@ -1,4 +1,5 @@
-"""The cost of loops that pass over an array again after it has left the near caches, so that its lines are loaded again."""
+"""The cost of loops that pass over an array again after it has left the near caches, so that its lines are loaded again; the result is
+passed over once more where it is filled with zeros before sums are added to it."""
 
 from __future__ import annotations
 
@@ -51,6 +52,13 @@ class Passes(Iterations):
             return 0.0
         steps = self._steps(loops)
         return sum(self._passed_over_again(access, elements, steps, iterations) for access, elements in far)
+
+    def filled_before(self, leaf: Assign) -> float:
+        """Return what it costs to fill a dense result with zeros before an assignment adds to it: its lines go out to the far caches or
+        to memory and come back once more than those of a result whose elements are stored once."""
+        is_filled = leaf.operator == "+=" and not self._is_stored(leaf.target)
+        elements = self._far_elements(leaf.target, self._along(leaf.target)) if is_filled else 0.0
+        return 2.0 * elements / self._per_line * LINE[elements > MEMORY] if elements > FAR else 0.0
 
     def _passed_over_again(self, access: Access, elements: float, steps: Sequence[_Step], iterations: float) -> float:
         own = self._along(access)

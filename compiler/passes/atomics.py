@@ -3,17 +3,17 @@
 ``for p: atomic y[i] += ...`` locks one element for every p. Where nothing else in the loop touches ``y``, the sum is made in a
 variable of the thread, or in a small array for the elements of a row, and added atomically once after the loop. Where threads have
 tiles of equally many positions, as in ``for p in max(pos[i], low) .. min(pos[i + 1], high)``, a segment that lies inside its tile is
-nobody else's, and is added without a lock.
+nobody else's, and is added without a lock, be its row short enough to be gathered or not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ZERO, integer, subtract
+from ..ir.arithmetic import ZERO, add, integer, multiply, subtract
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -45,20 +45,45 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, transform, walk
+from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, substitute, transform, walk
 from .manager import Setting
 
 IDENTITY = {"+": 0, "*": 1}
 LONGEST_ROW = 256
 """Elements of a row up to which a thread keeps one beside the result."""
 
+LONGEST_COPY = 300
+"""Nodes of a loop's body up to which it is there twice, with locks and without."""
+
 
 @frozen
 class _Target:
-    """What a loop updates atomically: one element, or those of a row or a tile of it, as many as ``row`` goes along."""
+    """What a loop updates atomically: one element, or those of a row or a tile of it.
+
+    Attributes:
+        store: the update.
+        row: a loop over the elements; None: there is one.
+        place: the number of the element that the update changes, among those of the row.
+        index: the element of the array at which an iteration of ``row`` arrives.
+    """
 
     store: Store
     row: For | None
+    place: Value
+    index: Value
+
+    @property
+    def length(self) -> int:
+        return 1 if self.row is None else _length(self.row) or 0
+
+    def goes_along(self, index: Var) -> bool:
+        """Whether this is the element of an index, or all of its row, so that no other index has the same elements."""
+        if self.row is None:
+            return self.index == index
+        match self.index:
+            case Binary("+", Binary("*", Var() as row, Const(width), _), Var() as place, _):
+                return row == index and place == self.row.variable and self.row.low == ZERO and self.row.high == integer(int(width))
+        return False
 
 
 def gather_atomics(function: Function, setting: Setting) -> Function:
@@ -76,7 +101,9 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
         elif isinstance(statement, While) and (found := _targets(statement)):
             return _gathered_while(statement, found, types, fresh)
         children = tuple(visit(child, tiles) if isinstance(child, Step) else child for child in statement.children)
-        return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
+        made: Step = statement.rebuild(children) if children else statement  # type: ignore[assignment]  # statements stay statements
+        alone = _alone(statement, tiles, fresh) if isinstance(statement, For) else None
+        return made if alone is None or not isinstance(made, For) else alone.beside(made)
 
     return replace(function, body=as_steps(visit(function.body, frozenset())))
 
@@ -108,7 +135,7 @@ def _targets(loop: For | While) -> list[_Target]:
     found: dict[str, _Target] = {}
     spoilt: set[str] = set()
 
-    def visit(node: Node, inner: For | None) -> None:
+    def visit(node: Node, inner: tuple[For, ...]) -> None:
         match node:
             case Store(array):
                 target = _target(node, inner, moved, written)
@@ -119,24 +146,48 @@ def _targets(loop: For | While) -> list[_Target]:
             case Load(array) | ArrayRef(array) | Fill(array) | Grow(array) | Allocate(array) | Free(array) | Publish(_, array):
                 spoilt.add(array)
             case For():
-                inner = node
+                inner = (*inner, node)
         for child in node.children:
             visit(child, inner)
 
-    visit(loop.condition if isinstance(loop, While) else ZERO, None)
-    visit(loop.body, None)
+    visit(loop.condition if isinstance(loop, While) else ZERO, ())
+    visit(loop.body, ())
     return [target for array, target in found.items() if array not in spoilt]
 
 
-def _target(store: Store, inner: For | None, moved: set[str], written: set[str]) -> _Target | None:
+def _target(store: Store, inner: tuple[For, ...], moved: set[str], written: set[str]) -> _Target | None:
     if not store.atomic or store.op not in IDENTITY or not _stays(store.index, written):
         return None
-    if not mentions(store.index, moved):
-        return _Target(store, None)
-    if inner is None or inner.step != 1 or mentions(store.index, moved - {inner.variable.name}):
+    along = [loop for loop in inner if mentions(store.index, {loop.variable.name})]
+    if not along:
+        return None if mentions(store.index, moved) else _Target(store, None, ZERO, store.index)
+    if any(loop.step != 1 for loop in along) or mentions(store.index, moved - {loop.variable.name for loop in along}):
         return None
-    length = _length(inner)
-    return _Target(store, inner) if length is not None and length <= LONGEST_ROW and not mentions(inner.low, moved) else None
+    found = _tile(store, along[0]) if len(along) == 1 else _block(store, along)
+    return None if found is None or found.length > LONGEST_ROW or mentions(along[0].low, moved) else found
+
+
+def _tile(store: Store, row: For) -> _Target | None:
+    """Return the elements that one loop goes along."""
+    return None if _length(row) is None else _Target(store, row, subtract(row.variable, row.low), store.index)
+
+
+def _block(store: Store, along: list[For]) -> _Target | None:
+    """Return the elements that several loops go along, as those of one loop: all of a row that has several modes."""
+    row, place, total, inside = store.index, ZERO, 1, list[tuple[Var, int]]()
+    for loop in reversed(along):
+        match row, loop.low, loop.high:
+            case Binary("+", Binary("*", around, Const(width), _), Var() as variable, _), Const(0), Const(extent):
+                if variable != loop.variable or width != extent:
+                    return None
+                row, total = around, total * int(extent)
+                inside.append((variable, int(extent)))
+            case _:
+                return None
+    for variable, extent in reversed(inside):
+        place = add(multiply(place, integer(extent)), variable)
+    flat, last = integer(total), along[-1]
+    return _Target(store, replace(last, high=flat), place, add(multiply(row, flat), last.variable))
 
 
 def _length(row: For) -> int | None:
@@ -167,7 +218,7 @@ def _gathered(loop: For, found: list[_Target], tiles: frozenset[_Tile], types: d
     low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
     owned = _inside_tile(loop, low, high, tiles)
     detours = {
-        target.store: _detour(target, owned[1] if owned and _is_row(target, owned[0]) else None, types[target.store.array], fresh)
+        target.store: _detour(target, owned[1] if owned and target.goes_along(owned[0]) else None, types[target.store.array], fresh)
         for target in found
     }
     inside = replace(loop, low=low, high=high, body=_replaced(loop.body, {store: detour.update for store, detour in detours.items()}))
@@ -175,6 +226,54 @@ def _gathered(loop: For, found: list[_Target], tiles: frozenset[_Tile], types: d
     after = [statement for detour in detours.values() for statement in detour.after]
     some = If(Binary("<", low, high, BOOL), block([*before, inside, *after]))
     return Steps((Declare(low, loop.low), Declare(high, loop.high), some))
+
+
+@frozen
+class _Alone:
+    """A loop through a segment that needs no locks where the segment is its tile's alone.
+
+    Attributes:
+        loop: the loop.
+        low, high: variables for its ends.
+        condition: that no other tile has a part of the segment.
+    """
+
+    loop: For
+    low: Var
+    high: Var
+    condition: Value
+
+    def beside(self, locked: For) -> Step:
+        """Return the loop without locks where that condition holds, and else the other, which has them."""
+        alone, shared = (replace(loop, low=self.low, high=self.high) for loop in (self.loop, locked))
+        return Steps((Declare(self.low, self.loop.low), Declare(self.high, self.loop.high), _unlocked(self.condition, alone, shared)))
+
+
+def _alone(loop: For, tiles: frozenset[_Tile], fresh: Callable[[str], str]) -> _Alone | None:
+    """Return a loop that may do without locks; None: it has none, or updates more than the segment's row, or is too long to be there
+    twice. This is for rows that are too long to be gathered."""
+    low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
+    owned = _inside_tile(loop, low, high, tiles)
+    if owned is None or len(list(walk(loop.body))) > LONGEST_COPY or not any(store.atomic for store in nodes_of(loop.body, Store)):
+        return None
+    within = any(isinstance(node.tag, Parallel | Dealt) for node in nodes_of(loop.body, For))
+    return None if within or not _updates_row(loop.body, owned[0], {}) else _Alone(loop, low, high, owned[1])
+
+
+def _updates_row(node: Node, row: Var, along: Mapping[str, Value]) -> bool:
+    """Whether all atomic updates go to elements of the row of an index, so that no other index has the same; ``along`` are the loops from
+    zero around them, with their ends."""
+    if isinstance(node, For) and node.low == ZERO:
+        along = {**along, node.variable.name: node.high}
+    if isinstance(node, Store) and node.atomic:
+        index = node.index
+        while index != row:
+            match index:
+                case Binary("+", Binary("*", around, width, _), Var(name), _) if along.get(name) == width:
+                    index = around
+                case _:
+                    return False
+    return all(_updates_row(child, row, along) for child in node.children)
 
 
 def _gathered_while(loop: While, found: list[_Target], types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
@@ -199,36 +298,32 @@ def _uncast(expr: Value) -> Value:
     return expr.operand if isinstance(expr, Cast) else expr
 
 
-def _is_row(target: _Target, index: Var) -> bool:
-    """Return whether a target is the element of an index, or all of its row, so that no other index has the same elements."""
-    if target.row is None:
-        return target.store.index == index
-    match target.store.index:
-        case Binary("+", Binary("*", Var() as row, Const(width), _), Var() as place, _):
-            return row == index and place == target.row.variable and isinstance(target.row.high, Const) and target.row.high.value == width
-    return False
-
-
 def _detour(target: _Target, owned: Value | None, kind: Type, fresh: Callable[[str], str]) -> _Detour:
     """Gather in a variable, or a row in an array; that is copied before it is added, so that it can live in registers itself.
 
     Args:
         owned: where it holds no other thread updates the target.
     """
-    store, row = target.store, target.row
+    store, row, place = target.store, target.row, target.place
     neutral = Const(IDENTITY[store.op], kind)
     if row is None:
         total = Var(fresh(f"{store.array}_sum"), kind)
         added = replace(store, value=total)
         return _Detour([Declare(total, neutral)], SetVar(total, store.value, store.op), [_unlocked(owned, added, added)])
-    place, length = subtract(row.variable, row.low), integer(_length(row) or 0)
+    along, length, update = subtract(row.variable, row.low), integer(target.length), replace(store, index=target.index)
     sums, copied = fresh(f"{store.array}_sums"), fresh(f"{store.array}_copied")
-    begin = replace(row, body=Store(sums, place, neutral), tag=Vector())
+    begin = replace(row, body=Store(sums, along, neutral), tag=Vector())
     made = [Allocate(sums, kind, length, "registers"), begin, Allocate(copied, kind, length, "registers")]
-    copy = replace(row, body=Store(copied, place, Load(sums, place, kind)), tag=Vector())
-    direct = replace(row, body=replace(store, value=Load(sums, place, kind)), tag=Vector())
-    add = replace(row, body=replace(store, value=Load(copied, place, kind)), tag=None)
-    return _Detour(made, Store(sums, place, store.value, store.op), [_unlocked(owned, direct, Steps((copy, add)))])
+    copy = replace(row, body=Store(copied, along, Load(sums, along, kind)), tag=Vector())
+    direct = replace(row, body=replace(update, value=Load(sums, along, kind)), tag=Vector())
+    added = _renamed(replace(row, body=replace(update, value=Load(copied, along, kind)), tag=None), fresh)
+    return _Detour(made, Store(sums, place, store.value, store.op), [_unlocked(owned, direct, Steps((copy, added)))])
+
+
+def _renamed(loop: For, fresh: Callable[[str], str]) -> For:
+    """Return a loop whose variable has a name of its own: ``streams`` asks by name whether a variable goes on by whole vectors."""
+    variable = Var(fresh(loop.variable.name), I64)
+    return replace(loop, variable=variable, body=substitute(loop.body, {loop.variable.name: variable}))
 
 
 def _unlocked(owned: Value | None, alone: Step, shared: Step) -> Step:

@@ -18,7 +18,7 @@ from sparsetune.datasets.generate import generate
 from sparsetune.tuner import model
 from sparsetune.tuner.costs import operations
 from sparsetune.tuner.model import CHOICE_SECONDS, choice_deadline, model_choice
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.problem import Problem, make_problem
 
 BY_TRANSPOSE = "C(i,j) = A(i,k) * A(j,k)"
 TRIANGLES = "t = A(i,j) * A(j,k) * A(i,k)"
@@ -165,3 +165,30 @@ def test_lines_of_a_workspace_come_once_for_all_stored_elements_in_them() -> Non
 
     entries = 4 * rows * columns  # a line is reached once for eight of them, in place of eight times; alone in it, each time
     assert (saved(1) - saved(16)) / entries == pytest.approx(2 * 3 * 7 / 8, rel=0.05)
+
+
+def _ttmc(rows: int, extent: int, threads: int) -> Problem:
+    """A tensor of about four entries a row, and a result with a row of 16 times ``extent`` elements for each."""
+    random = np.random.default_rng(4)
+    places = np.stack([random.integers(0, size, 4 * rows) for size in (rows, 11, 300)])
+    t = st.tensor((places, np.ones(4 * rows)), "dense, compressed, compressed", (rows, 11, 300))
+    operands = {"T": t, "B": np.ones((11, 16)), "C": np.ones((300, extent))}
+    return make_problem("A(i,r,s) = T(i,j,k) * B(j,r) * C(k,s)", operands, threads=threads)
+
+
+@pytest.mark.parametrize(("rows", "is_kept"), [(300, False), (20_000, True)], ids=["near", "in memory"])
+def test_rows_of_a_result_in_memory_are_kept_until_they_are_stored(rows: int, is_kept: bool) -> None:
+    """A result that is added to has been filled with zeros before: its lines go to memory and come back once more."""
+    once = "precompute(T(i,j,k) * C(k,s), s, s, w)"
+    twice = f"{once}; precompute(w(s) * B(j,r), [r, s], [r, s], v)"
+    added, stored = (model.expected_cost(_ttmc(rows, 16, 1), Schedule(text)) for text in (once, twice))
+    assert (added > 1.5 * stored) == is_kept
+
+
+@pytest.mark.parametrize(("extent", "entries"), [(16, 1), (17, 4)], ids=["gathered", "too long to be gathered"])
+def test_atomic_updates_are_those_of_rows_that_tiles_share(extent: int, entries: int) -> None:
+    tiles = "collapse(i, j, f); pos(f, p, T); split_up(p, p0, p1, {}); parallelize(p0, cpu_thread, atomics)"
+    text = f"precompute(T(i,j,k) * C(k,s), s, s, w); {tiles}"
+    few, many = (model.expected_cost(_ttmc(2000, extent, 2), Schedule(text.format(count))) for count in (2, 200))
+    updates = 198 * 2 * 16 * extent * entries  # two rows a tile, once each or once for each entry
+    assert many - few == pytest.approx(10 * updates / 2, rel=0.2)  # ten operations, by two threads

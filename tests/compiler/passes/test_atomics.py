@@ -27,6 +27,7 @@ from sparsetune.compiler.ir.nodes import (
 )
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.pipeline import compile_kernel
+from sparsetune.compiler.storage.construct import tensor
 
 R, P, K, N = (Var(name, I64) for name in ("i", "p", "k", "n"))
 ZERO, ONE = Const(0, I64), Const(1, I64)
@@ -131,3 +132,39 @@ def test_tiles_of_other_sizes_than_they_step_overlap() -> None:
         made = vectorized(function([loop], arrays, ["n"]), 32)
         plain = [node for node in walk(made.body) if isinstance(node, Store) and not node.atomic]
         assert len(plain) == (1 if size == 4 else 0)
+
+
+_TUCKER = "A(i,r,s) = T(i,j,k) * B(j,r) * C(k,s)"
+_TILES = "collapse(i, j, f); pos(f, p, T); split_up(p, p0, p1, {}); parallelize(p0, cpu_thread, atomics)"
+_TILED = f"precompute(T(i,j,k) * C(k,s), s, s, w); {_TILES}"
+
+
+@pytest.mark.parametrize(
+    ("r", "s", "tiles", "constant"), [(3, 5, 2, True), (1, 7, 40, True), (16, 17, 5, True), (3, 5, 5, False)],
+    ids=["gathered", "short tiles", "too long to be gathered", "of unknown length"],
+)  # fmt: skip
+def test_rows_of_two_modes_need_no_lock_inside_a_tile(r: int, s: int, tiles: int, constant: bool) -> None:
+    random = np.random.default_rng(tiles)
+    dense = random.integers(1, 9, (12, 7, 6)) * (random.random((12, 7, 6)) < 0.3) * (np.arange(12) % 5 > 0)[:, None, None]
+    dense[4] = 2
+    b, c = random.integers(0, 9, (7, r)).astype(float), random.integers(0, 9, (6, s)).astype(float)
+    formats = {"T": "dense, compressed, compressed"}
+    compiled = compile_kernel(_TUCKER, formats, {"r": r, "s": s} if constant else {}, _TILED.format(tiles))
+    t = tensor(dense.astype(float), "dense, compressed, compressed")
+    np.testing.assert_array_equal(compiled(T=t, B=b, C=c, threads=3), np.einsum("ijk,jr,ks->irs", dense, b, c))
+
+
+@pytest.mark.parametrize("extent", [16, 17], ids=["gathered", "too long to be gathered"])
+def test_only_rows_that_tiles_share_have_locks(extent: int) -> None:
+    compiled = compile_kernel(_TUCKER, {"T": "dense, compressed, compressed"}, {"r": 16, "s": extent}, _TILED.format(2))
+    first, inside, last = compiled.source.split("// f stored in T(i,j,k)")[1:]
+    assert [part.count("st_atomic_add") for part in (first, inside, last)] == [1, 0, 1]
+
+
+def test_what_is_no_row_of_its_segment_stays_locked() -> None:
+    text = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 2); parallelize(p0, cpu_thread, atomics)"
+    compiled = compile_kernel("y(j,k) = A(i,j) * x(i,k)", {"A": "csr"}, {}, text)
+    assert "==" not in compiled.source.split("for (int64_t i = ", 1)[1]
+    matrix = scipy.sparse.random_array((30, 20), density=0.2, format="csr", random_state=3)
+    x = np.arange(90.0).reshape(30, 3)
+    np.testing.assert_allclose(compiled(A=matrix, x=x, threads=2), matrix.T @ x)
