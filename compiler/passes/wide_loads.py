@@ -1,7 +1,7 @@
 """Loads of 16 bytes at once where a thread of a GPU reads neighbouring elements of an array that nobody writes.
 
 ``for k in low .. low + 4: w[k - low] += a * X[j * 128 + k]`` reads four elements that lie together, from a multiple of four of them on.
-They are loaded into registers before the loop. Arrays begin at such places themselves (``targets.cuda``).
+They are loaded into registers before the loop. Arrays begin at such places themselves (``targets.cuda_launch``).
 """
 
 from __future__ import annotations

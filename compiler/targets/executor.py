@@ -13,7 +13,8 @@ from ..errors import BuildError
 from ..frozen import frozen
 from ..lowering.kernel_spec import KernelSpec
 from ..native.library import CSRC
-from .cuda import CudaKernel, CudaTarget, load_cuda
+from .cuda import CudaTarget, load_cuda
+from .cuda_launch import CudaKernel
 from .cuda_objects import object_of
 
 _BOTH = ("-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-fvisibility=hidden", "-fPIC")

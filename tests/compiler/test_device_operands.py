@@ -14,7 +14,7 @@ import scipy.sparse
 import sparsetune as st
 from cffi import FFI
 from sparsetune.compiler.storage.on_device import DeviceArray, DeviceTensor, device_array, device_tensor
-from sparsetune.compiler.targets.cuda import CudaLaunch
+from sparsetune.compiler.targets.cuda_launch import CudaLaunch
 from sparsetune.compiler.targets.streams import current_stream
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]

@@ -30,7 +30,7 @@ from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.templates import templates
-from sparsetune.compiler.targets.cuda import DECLARATIONS, CudaKernel
+from sparsetune.compiler.targets.cuda_launch import DECLARATIONS, CudaKernel
 from sparsetune.compiler.targets.cuda_objects import cubin_of, host_object
 from sparsetune.compiler.targets.executor import executor_flags
 

@@ -14,7 +14,7 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.native import devices
 from sparsetune.compiler.targets import registry
-from sparsetune.compiler.targets.cuda import CudaLaunch
+from sparsetune.compiler.targets.cuda_launch import CudaLaunch
 from sparsetune.compiler.targets.executor import EXECUTOR, FLAGS
 from sparsetune.tuner.kernels import Task, compile_task
 from sparsetune.tuner.measure import handover

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...compiler.errors import BuildError, ResourceError
 from ...compiler.native.library import foreign_interface
 from ...compiler.storage.on_device import DeviceArray
-from ...compiler.targets.cuda import DECLARATIONS, CudaKernel
+from ...compiler.targets.cuda_launch import DECLARATIONS, CudaKernel
 from .gpu_rivals import Run, Seconds, Started
 
 ALGORITHMS: Mapping[str, Mapping[str, int]] = {

@@ -13,7 +13,8 @@ from ...compiler.frozen import frozen
 from ...compiler.kernel import Kernel
 from ...compiler.native.devices import architecture_here, gpu_state
 from ...compiler.storage.tensor import Tensor
-from ...compiler.targets.cuda import CudaKernel, CudaLaunch, load_library, load_on_device
+from ...compiler.targets.cuda import load_library, load_on_device
+from ...compiler.targets.cuda_launch import CudaKernel, CudaLaunch
 from ...compiler.targets.executor import executor_flags
 from .gpu_cases import GpuCase
 from .gpu_cusparse import runs_of_cusparse

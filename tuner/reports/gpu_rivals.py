@@ -19,7 +19,7 @@ from ...compiler.frozen import frozen
 from ...compiler.ir.nodes import F64, I32, ArrayParameter
 from ...compiler.native.library import CSRC
 from ...compiler.storage.tensor import Tensor
-from ...compiler.targets.cuda import CudaKernel
+from ...compiler.targets.cuda_launch import CudaKernel
 
 Seconds = list[float]
 

@@ -19,7 +19,7 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.native.nvrtc import compile_cubin
-from sparsetune.compiler.targets.cuda import CudaKernel
+from sparsetune.compiler.targets.cuda_launch import CudaKernel
 from sparsetune.compiler.targets.cuda_objects import cubin_of, host_object
 
 pytest.importorskip("cuda.core")
