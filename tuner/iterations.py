@@ -192,9 +192,9 @@ class Iterations:
             if leaf.target.tensor in known:
                 covered = self._covered(address)
                 met, share = self._met(covered, address, leaf)
-                relations = [self._relation(*pair) for pair in met]
-                plain = {relation for relation in relations if relation is not None}
-                told = join(plain) if plain and len(plain) == len(set(relations)) and share == 1.0 else None
+                relations = {relation for pair in met if (relation := self._relation(*pair)) is not None}
+                untold = (self._stored_share(*pair) for pair in met if self._relation(*pair) is None)
+                told = join(relations) if relations and share == 1.0 and all(left == 1.0 for left in untold) else None
                 self._written[leaf.target.tensor] = _Written(covered, self._points(covered, address, leaf), told)
 
     def _covered(self, address: Address) -> set[str]:

@@ -39,7 +39,7 @@ from .features import distance
 from .legality import is_legal
 from .limits import make_limits
 from .match import Match
-from .model import CHOICE_SECONDS, Choice, choice_deadline, static_choice
+from .model import CHOICE_SECONDS, Choice, choice_deadline, further_seconds, static_choice
 from .problem import Problem, make_problem
 from .records import Decision, Measurement, Status
 from .shares import USUAL_CHUNK, dynamic_excess, static_excess
@@ -344,7 +344,7 @@ def _without_evidence(problem: Problem) -> _Prospect:
 def _model_choice(problem: Problem) -> tuple[Choice | None, str]:
     """Return the model's choice and a note on it.
 
-    It takes milliseconds, up to about ``CHOICE_SECONDS`` for products of many factors, so inputs of the same kernel and about the same
+    It takes milliseconds, ``CHOICE_SECONDS`` and more for products of many factors, so inputs of the same kernel and about the same
     sizes share one.
     """
     stored = (operand for operand in problem.operands.values() if not operand.format.is_dense)
@@ -355,9 +355,10 @@ def _model_choice(problem: Problem) -> tuple[Choice | None, str]:
     shares = tuple(round(4 * math.log2(excess)) for found in excesses for excess in found)
     key = (problem.workload.key, problem.limits, shares, tuple((name, round(value)) for name, value in problem.input.features))
     if key not in _modelled:
-        deadline = choice_deadline(CHOICE_SECONDS)
+        seconds = CHOICE_SECONDS + further_seconds(problem)
+        deadline = choice_deadline(seconds)
         choice = static_choice(problem, deadline)
-        note = f"{_CUT_SHORT} after {CHOICE_SECONDS:g} s, before it had seen all candidates" if deadline.cut else ""
+        note = f"{_CUT_SHORT} after {seconds:g} s, before it had seen all candidates" if deadline.cut else ""
         text = "" if choice is None else problem.to_canonical(choice.schedule)
         _modelled[key] = choice, text, note
         while len(_modelled) > _REMEMBERED:

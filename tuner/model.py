@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..compiler.concrete.depth import check_depth
+from ..compiler.concrete.depth import MOST_FACTORS, check_depth
 from ..compiler.concrete.nodes import Program
 from ..compiler.deadline import Deadline, Steps
 from ..compiler.errors import TuningError
@@ -19,6 +19,7 @@ from ..compiler.notation.nodes import accesses
 from ..compiler.schedule.addresses import enclosing_loops, leaves
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.dependence import graph_of
+from ..compiler.schedule.factors import flatten, product_factors
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.selection import RULES_ALONE, Selection
@@ -46,6 +47,8 @@ FAR = 5.0
 CHOICE_SECONDS = 0.8
 """About how many seconds a choice may take, counted in steps: products of many factors have very many candidates."""
 
+_FEW = 6  # factors of a product, all of whose contraction trees are looked at
+_FACTOR_SECONDS = 0.05  # more for each further factor: so many more products of two are made, and judged
 _STEP = 5e-4  # seconds that a step of a choice takes
 _NANOSECOND = 1e-9  # the unit of costs on a GPU, in seconds
 
@@ -54,6 +57,15 @@ def choice_deadline(seconds: float, slack: float = 2.0) -> Deadline:
     """Return a deadline of about so many seconds that counts steps, so that the choice does not depend on how busy the machine is. If
     steps take more than ``slack`` times as long as usual, it ends by time all the same."""
     return Deadline(seconds, Steps(_STEP, slack))
+
+
+def further_seconds(problem: Problem) -> float:
+    """Return how many seconds more a choice may take where products have many factors."""
+    return _FACTOR_SECONDS * max(0, _factors(problem) - _FEW)
+
+
+def _factors(problem: Problem) -> int:
+    return len(product_factors(flatten(problem.assignment.value)))
 
 
 @frozen
@@ -94,31 +106,35 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
 
     Args:
         problem: gives the operands.
-        deadline: until which candidates are generated (most of the time) and judged; None: ``CHOICE_SECONDS`` from now.
+        deadline: until which candidates are generated (most of the time) and judged; None: ``CHOICE_SECONDS`` from now, or more for
+            long products.
 
     Raises:
         TuningError: the default has more elements of workspaces than the memory bound allows, and so has all that was found.
-        ScheduleError: the default has too many nested loops to be compiled, so that there is no schedule to fall back on.
+        ScheduleError: the default has too many nested loops to be compiled, and no forest, which has fewer, is sought.
     """
-    check_depth(problem.concretized().program)
-    deadline = deadline or choice_deadline(CHOICE_SECONDS)
-    ranked = rank(problem, problem_candidates(problem, deadline.part(5 / 8)), deadline)
-    default = next((found for found in ranked if not found.candidate.template), None)
+    if _factors(problem) > MOST_FACTORS:
+        check_depth(problem.concretized().program)
+    deadline = deadline or choice_deadline(CHOICE_SECONDS + further_seconds(problem))
+    found = problem_candidates(problem, deadline.part(5 / 8))
+    elements = {id(one): workspace_elements(one.program, problem) for one in found}
+    each = problem.dtype.itemsize * problem.threads
+
+    def fits(one: Candidate) -> bool:
+        return problem.limits.hold(elements[id(one)] * each, problem.nbytes)
+
+    bound = any(problem.limits.binds(elements[id(one)]) for one in found if not one.template)
+    ranked = rank(problem, [one for one in found if bound or not one.template or fits(one)], deadline)
+    default = next((one for one in ranked if not one.candidate.template), None)
     if default is None:
         return None
-    elements = {id(found): workspace_elements(found.candidate.program, problem) for found in ranked}
-    if problem.limits.binds(elements[id(default)]):
-        within = (found for found in ranked if not problem.limits.binds(elements[id(found)]))
-        first = next((found for found in within if is_legal(problem, found.schedule)), None)
+    if bound:
+        within = (one for one in ranked if not problem.limits.binds(elements[id(one.candidate)]))
+        first = next((one for one in within if is_legal(problem, one.schedule)), None)
         if first is None:
             raise nothing_within(problem, min(elements.values()))
         return Choice(first.schedule, max(default.cost, 1.0) / max(first.cost, 1.0))
-    each = problem.dtype.itemsize * problem.threads
-
-    def fits(found: Ranked) -> bool:
-        return problem.limits.hold(elements[id(found)] * each, problem.nbytes)
-
-    able = [found for found in ranked if found is not default and found.cost <= default.cost and fits(found)]
+    able = [one for one in ranked if one is not default and one.cost <= default.cost]
 
     def asked(item: tuple[float, Schedule, bool]) -> float:
         predicted, _, is_slight = item
@@ -167,12 +183,15 @@ def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None
     """Return candidates with their costs, the cheapest first; of those of equal cost the ones whose loops come in the order in which
     tensors are stored (Dias et al., section 5.3), then in their order.
 
-    Candidates that are not judged when a deadline is over come last, at infinite cost; the first of all, the default, is always judged.
+    Candidates that are not judged when a deadline is over come last, at infinite cost. Two are always judged: the default, the first of
+    all, and the first forest, as all others of a long product may be far too slow.
     """
     sources = problem.concretized().sources
+    forest = next((place for place, candidate in enumerate(found) if candidate.origin.startswith("forest")), 0)
 
     def cost(place: int, candidate: Candidate) -> float:
-        return math.inf if place and deadline is not None and deadline.over else _cost(problem, candidate.program, sources)
+        late = place not in (0, forest) and deadline is not None and deadline.over
+        return math.inf if late else _cost(problem, candidate.program, sources)
 
     ranked = [Ranked(candidate, candidate.template.fill(), cost(place, candidate)) for place, candidate in enumerate(found)]
     tied = Counter(item.cost for item in ranked)

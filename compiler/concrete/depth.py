@@ -11,6 +11,10 @@ from .nodes import Program, assignments_in_loops
 MOST_LOOPS = 60
 """Loops inside one another that are compiled: each takes some of the 1000 calls inside one another that Python allows."""
 
+MOST_FACTORS = 80
+"""Factors of a product that is made of products of two, each in loops of its own: few loops stand inside one another, but each product is
+made inside what uses it."""
+
 _REFUSAL = "more loops stand inside one another than can be compiled; compute the expression in parts"
 
 

@@ -89,11 +89,12 @@ class Stmt:
     @Kept
     def inside(self) -> tuple[tuple[tuple[int, ...], Stmt], ...]:
         """The statements in this one, parents first, each with the numbers of the children that lead to it."""
-        found = list[tuple[tuple[int, ...], Stmt]]()
-        for number, child in enumerate(self.children):
-            found.append(((number,), child))
-            found += (((number, *address), one) for address, one in child.inside)
-        return tuple(found)
+        found, waiting = list[tuple[tuple[int, ...], Stmt]](), list[tuple[tuple[int, ...], Stmt]]([((), self)])
+        while waiting:  # no lists of the statements below, which deep ones would have as many of as they are deep
+            address, one = waiting.pop()
+            found.append((address, one))
+            waiting += [((*address, number), child) for number, child in enumerate(one.children)][::-1]
+        return tuple(found[1:])
 
     @Kept
     def assignments(self) -> tuple[Assign, ...]:
@@ -256,13 +257,15 @@ def assignments(statement: Stmt) -> tuple[Assign, ...]:
     return statement.assignments
 
 
-def assignments_in_loops(statement: Stmt, around: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Assign]]:
+def assignments_in_loops(statement: Stmt) -> Iterator[tuple[tuple[str, ...], Assign]]:
     """Yield the assignments below a statement, in order, each with the loops around it, outermost first."""
-    if isinstance(statement, Assign):
-        yield around, statement
-    inside = (*around, statement.index) if isinstance(statement, Forall) else around
-    for child in statement.children:
-        yield from assignments_in_loops(child, inside)
+    waiting = list[tuple[tuple[str, ...], Stmt]]([((), statement)])
+    while waiting:
+        around, found = waiting.pop()
+        if isinstance(found, Assign):
+            yield around, found
+        inside = (*around, found.index) if isinstance(found, Forall) else around
+        waiting.extend((inside, child) for child in reversed(found.children))
 
 
 def targets(statement: Stmt) -> tuple[str, ...]:

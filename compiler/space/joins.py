@@ -26,11 +26,19 @@ HEAVIEST = 32
 SAMPLE = 2**11
 """About how many positions of the sampled operand are looked at."""
 
+MOST_WHOLE = 2**13
+"""Entries of operands that are joined whole where all values of an index are in the sample: what is cut from it serves others too."""
+
 MOST_ROWS = 2**18
 """Combinations that a join may have on its way: the sample is made smaller until it has no more."""
 
 MOST_EXTENT = 2**22
 """Values of an index that are told apart in an array; sizes over longer ones are not told."""
+
+REMEMBERED = 8
+"""Tables of combinations cut to some indices that are kept: of a chain of products each has the one before it as a part."""
+
+_SPARSE = 64  # times as many possible combinations as there are, from which on they are sorted, and not marked
 
 MOST_STORED = 2**21
 """Positions of an operand that are gone through to find those of the sample; sizes of larger ones are not told."""
@@ -113,15 +121,22 @@ class Joins:
         self._operands, self._extents = operands, extents
         self._known: dict[Relation, float | None] = {}
         self._counted: dict[tuple[Scan, str], NDArray[np.int64]] = {}
+        self._too_large: list[frozenset[Relation]] = []
+        self._cut: dict[tuple[Join, frozenset[tuple[str, bytes]]], _Table] = {}
 
     def size(self, relation: Relation) -> float | None:
         """Return how many combinations a relation has, exactly where the sample is everything; None where that takes too long to say."""
         if relation not in self._known:
             try:
-                self._known[relation] = prod(map(self._estimated, _apart(relation)))
+                self._known[relation] = None if self._has_too_much(relation) else prod(map(self._estimated, _apart(relation)))
             except TooLarge:
                 self._known[relation] = None
+                self._too_large += [relation.parts] if isinstance(relation, Join) and relation.is_whole else []
         return self._known[relation]
+
+    def _has_too_much(self, relation: Relation) -> bool:
+        """Whether some of the parts of a join were too many already: of a long product all that the outermost loops go through is."""
+        return isinstance(relation, Join) and any(parts <= relation.parts for parts in self._too_large)
 
     def _estimated(self, relation: Relation) -> float:
         if not relation.kept:
@@ -136,15 +151,22 @@ class Joins:
         values = np.flatnonzero(stored)
         values, total = values[np.argsort(-stored[values], kind="stable")], int(stored.sum())
         wanted = len(values) if total <= SAMPLE else max(HEAVIEST, len(values) * SAMPLE // total)
+        everything = wanted == len(values) and _is_nested(relation) and self._is_small(relation)
         while wanted:
             weights = _weights(values, wanted, len(stored))
             try:
-                return float(weights[self._table(relation, {index: weights > 0})[index]].sum())
+                return float(weights[self._table(relation, {} if everything else {index: weights > 0})[index]].sum())
             except TooLarge:
-                wanted //= 4
+                wanted, everything = wanted if everything else wanted // 4, False
         if len(values):
             raise TooLarge
         return 0.0
+
+    def _is_small(self, relation: Relation) -> bool:
+        """Whether all of what its operands store is soon joined."""
+        if isinstance(relation, Scan):
+            return len(decoded(self._operands[relation.operand]).values) <= MOST_WHOLE
+        return all(map(self._is_small, relation.parts))
 
     def _positions(self, scan: Scan) -> float | None:
         """Return how many positions the last level of a scan has, if each has coordinates of its own."""
@@ -171,6 +193,20 @@ class Joins:
         own = {index: marked for index, marked in marks.items() if index in relation.kept}
         if isinstance(relation, Scan):
             return self._scanned(relation, own)
+        if relation.is_whole:
+            return self._met(relation, own)
+        key = relation, frozenset((index, np.packbits(marked).tobytes()) for index, marked in own.items())
+        found = self._cut.pop(key, None)
+        if found is None:
+            table = self._met(relation, own)
+            found = self._distinct({index: table[index] for index in relation.kept})
+        self._cut[key] = found  # the latest stand last
+        if len(self._cut) > REMEMBERED:
+            del self._cut[next(iter(self._cut))]
+        return found
+
+    def _met(self, relation: Join, own: _Marks) -> _Table:
+        """Return the combinations that all parts of a join have, those of marked values, not cut yet."""
         waiting = sorted(relation.parts, key=str)
         table: _Table = {}
         while waiting:
@@ -179,7 +215,7 @@ class Joins:
             known = own | {index: self._marked(index, table[index]) for index in part.kept.intersection(table)}
             found = self._table(part, known)
             table = self._joined(table, found) if table else found
-        return self._distinct({index: table[index] for index in relation.kept}) if set(table) != relation.kept else table
+        return table
 
     def _scanned(self, scan: Scan, marks: _Marks) -> _Table:
         tensor, walk = decoded(self._operands[scan.operand]), Walk()
@@ -220,8 +256,13 @@ class Joins:
         }
 
     def _distinct(self, table: _Table) -> _Table:
-        _, places = np.unique(self._keys(table, list(table)), return_index=True)
-        return {index: column[places] for index, column in table.items()}
+        keys, extents = self._keys(table, list(table)), [self._extents[index] for index in table]
+        if prod(extents) > _SPARSE * len(keys):
+            _, places = np.unique(keys, return_index=True)
+            return {index: column[places] for index, column in table.items()}
+        marked = np.zeros(prod(extents), bool)
+        marked[keys] = True
+        return dict(zip(table, np.unravel_index(np.flatnonzero(marked), extents), strict=True))
 
     def _keys(self, table: _Table, indices: list[str]) -> NDArray[np.int64]:
         """Return one number for the values of some indices in every row."""
@@ -241,6 +282,10 @@ class Joins:
         if self._extents[index] > MOST_EXTENT:
             raise TooLarge
         return self._extents[index]
+
+
+def _is_nested(relation: Relation) -> bool:
+    return isinstance(relation, Join) and any(isinstance(part, Join) for part in relation.parts)
 
 
 def _apart(relation: Relation) -> list[Relation]:

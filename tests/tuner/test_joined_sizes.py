@@ -86,3 +86,17 @@ def test_what_several_workspaces_hold_is_known(name: str) -> None:
     triples = (pairs > 0).astype(float) @ ones
     exact = 2 * (pairs.sum() + triples.sum() + ((triples > 0).astype(float) @ ones).sum())
     assert scalar_operations(problem, program, found.sources) == pytest.approx(exact, rel=0.1)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_products_that_are_hoisted_one_inside_the_other_leave_out_what_no_entry_reaches(name: str) -> None:
+    """Rows of a matrix that are all there leave nothing out, and hid what the entries of the matrices outside do."""
+    one = PATTERNS[name]
+    ones = sp.csr_array((np.ones(one.nnz), one.indices, one.indptr), shape=one.shape)
+    problem = make_problem("D(i,m) = A(i,k) * B(k,j) * C(j,l) * E(l,m)", dict.fromkeys("ABCE", one), "csr", threads=1)
+    found = problem.concretized()
+    hoisted = Schedule("precompute(A(i,k) * B(k,j), [], [], a); precompute(a * C(j,l), [], [], b)")
+    program = apply_schedule(found.program, hoisted, found.formats)
+    pairs = ones @ ones
+    exact = pairs.sum() + (pairs @ ones).sum() + 2 * (pairs @ pairs).sum()
+    assert scalar_operations(problem, program, found.sources) == pytest.approx(exact, rel=0.1)

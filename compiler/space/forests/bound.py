@@ -28,9 +28,10 @@ class LeastWork:
 
     def of_path(self, path: Path) -> float:
         """Return work that every forest of a path takes."""
-        return sum(map(self._of_term, path))
+        return sum(map(self.of_term, path))
 
-    def _of_term(self, term: Term) -> float:
+    def of_term(self, term: Term) -> float:
+        """Return work that a term takes in every forest."""
         found = self._known.get(term)
         if found is None:
             indices = term_indices(self._contraction, term)

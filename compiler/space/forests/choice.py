@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from math import inf
 
+from ...concrete.depth import MOST_FACTORS
 from ...deadline import TimeOver
 from ..joins import Joins, Scan, join
 from .bound import LeastWork
 from .contraction import Contraction
 from .forest import Forest
+from .likely import likely_paths
 from .optimum import Optimizer
 from .paths import Path, PathRules
 from .peeling import ForestRules, Peeling
 from .work import Sizes, work
 
 MOST_OPERANDS = 6
-"""Most operands of a product whose contraction trees are all looked at."""
+"""Most operands of a product whose contraction trees are all looked at; of longer ones a few are (``likely``)."""
 MOST_AT_ONCE = 4
 """Most operands of a product that is also split into terms of several factors."""
 MOST_ELEMENTS = 2.0**27
@@ -47,25 +49,37 @@ def cheapest(
     contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None], limit: float
 ) -> Iterator[tuple[float, Forest]]:
     """Yield the same forests with their work."""
-    if not 2 < len(contraction.operands) <= MOST_OPERANDS:
+    if not 2 < len(contraction.operands) <= MOST_FACTORS:
         return
-    optimizer, bound = Optimizer(_peeling(contraction), work(sizes, MOST_ELEMENTS)), LeastWork(contraction, sizes)
+    bound, peeling = LeastWork(contraction, sizes), _peeling(contraction)
+    optimizers = [Optimizer(peeling, work(sizes, elements)) for elements in _buffers(contraction, sizes)]
     found: list[tuple[float, int, Forest]] = []
     with suppress(TimeOver):
-        for least, number, path in sorted((bound.of_path(path), number, path) for number, path in enumerate(paths_of(contraction))):
+        every = enumerate(paths_of(contraction, bound))
+        for least, number, path in sorted((bound.of_path(path), number, path) for number, path in every):
             watch()
             if least >= (found[-1][0] if len(found) == most else limit):
                 break
-            best = optimizer.optimum(path)
-            if best.forest is not None and best.cost < limit:
-                insort(found, (best.cost, number, best.forest))
-                del found[most:]
+            for best in dict.fromkeys(optimizer.optimum(path) for optimizer in optimizers):
+                if best.forest is not None and best.cost < limit:
+                    insort(found, (best.cost, number, best.forest), key=lambda item: item[:2])
+                    del found[most:]
     for cost, _, forest in found:
         yield cost, forest
 
 
-def paths_of(contraction: Contraction) -> Iterator[Path]:
+def _buffers(contraction: Contraction, sizes: Sizes) -> tuple[float, ...]:
+    """Return how many elements buffers have at most. Of the few paths of a long product those with buffers of one mode are looked at too:
+    work counts buffers as if they were full, and where they are not, rows that are made one after the other are less."""
+    if len(contraction.operands) <= MOST_OPERANDS:
+        return (MOST_ELEMENTS,)
+    return MOST_ELEMENTS, max(sizes.extents.values())
+
+
+def paths_of(contraction: Contraction, bound: LeastWork) -> Iterator[Path]:
     """Return the contraction paths that are looked at."""
+    if len(contraction.operands) > MOST_OPERANDS:
+        return likely_paths(contraction, bound)
     return _peeling(contraction).paths()
 
 

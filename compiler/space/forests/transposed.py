@@ -65,7 +65,7 @@ def transposed(contraction: Contraction, sizes: Sizes, joins: Joins, limit: floa
             continue
         known = Sizes(sizes.extents, {operand: counts})
         bound = LeastWork(other, known)
-        least = converting + min(map(bound.of_path, paths_of(other)))
+        least = converting + min(map(bound.of_path, paths_of(other, bound)))
         if least < limit:
             hopeful.append((least, order, other, known))
     for _, order, other, known in sorted(hopeful, key=lambda item: item[:2])[:MOST_ORDERS]:

@@ -80,7 +80,7 @@ def iterations(peel: Peel, sizes: Sizes) -> float:
     driving = [
         (operand, chain) for operand, chain in contraction.chains if peel.loop in chain and is_driven(peel, 1 << operand)
     ]
-    read = {operand for term in peel.terms for operand in members(term.operands) if 1 << operand in term.parts}
+    read = {part.bit_length() - 1 for term in peel.terms for part in term.parts if not part & (part - 1)}
     around = {operand: _outer_levels(chain, peel.removed) for operand, chain in contraction.chains if operand in read}
     inside = around | {operand: chain.index(peel.loop) + 1 for operand, chain in driving}
     if sum(map(bool, inside.values())) > 1 and driving:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
+from math import prod
 from typing import Any
 
 import pytest
@@ -36,6 +37,14 @@ class Case:
         names = [f"T{number}" for number in range(len(self.operands))]
         factors = " * ".join(f"{name}({','.join(own)})" for name, own in zip(names, self.operands, strict=True))
         return f"R({','.join(self.output)}) = {factors}"
+
+    @property
+    def formats(self) -> dict[str, Format]:
+        found = {}
+        for number, levels in self.stored.items():
+            kinds = ", ".join(["compressed"] * len(levels))
+            found[f"T{number}"] = Format(kinds, tuple(self.operands[number].index(one) for one in levels))
+        return found
 
     def kept(self, group: Group) -> set[str]:
         """Return the indices of a group's product."""
@@ -122,17 +131,45 @@ CASES = {
     "four, vectors on both sides": Case("", ("ij", "jk", "i", "k"), {0: "ij"}),
     "four, stored the other way": Case("l", ("ijk", "i", "jl", "kl"), {0: "kij"}),
     "four, two pairs": Case("il", ("ij", "j", "jk", "kl"), {0: "ij", 2: "jk"}),
+    "three, a tensor of order four": Case("im", ("ijkl", "jkm", "lm"), {0: "ijkl"}),
+    "three, sampled products": Case("ij", ("ij", "ikl", "jkl"), {0: "ij"}),
+    "three, stored from the middle": Case("jm", ("ijk", "im", "km"), {0: "jki"}),
+    "three, an index of all": Case("ijr", ("ir", "ijr", "jr"), {1: "rij"}),
+    "four, a pair and a pair": Case("il", ("ij", "jk", "km", "ml"), {2: "mk"}),
+    "four, one index in all": Case("r", ("ijr", "ir", "jr", "r"), {0: "ijr"}),
+    "four, two tensors": Case("il", ("ijk", "jkl", "j", "k"), {0: "ijk", 1: "jkl"}),
+    "four, a scalar of two matrices": Case("", ("ij", "ik", "jk", "j"), {0: "ij", 2: "kj"}),
 }
+MOST_WRITTEN = 3000
+"""Forests that are written out one by one."""
 
 
-def spttn_count(case: Case) -> int:
-    """Return how many combinations of index orders there are: fully fused forests."""
-    found = 0
+def spttn_counts(case: Case) -> dict[int, int]:
+    """Return how many combinations of index orders there are, by how many loops stand inside each other: fully fused forests."""
+    found: dict[int, int] = {}
     for path in paths(frozenset(range(len(case.operands))), 2):
-        size = 1
-        for term in path:
-            size *= len(orders(case, term, inherited=True))
-        found += size
+        depth = max(len(case.loops(term)) for term in path)
+        found[depth] = found.get(depth, 0) + prod(len(orders(case, term, inherited=True)) for term in path)
+    return found
+
+
+def is_fused(trees: tuple[Any, ...]) -> bool:
+    """Return whether no two neighbours have loops of their own over one index."""
+    outer = [tree[0] if isinstance(tree, tuple) else None for tree in trees]
+    apart = all(one is None or one != other for one, other in pairwise(outer))
+    return apart and all(is_fused(tree[1:]) for tree in trees if isinstance(tree, tuple))
+
+
+def depth(tree: Any) -> int:
+    return 1 + max(map(depth, tree[1:])) if isinstance(tree, tuple) else 0
+
+
+def spttn_nests(case: Case) -> set[tuple[Any, ...]]:
+    """Return all fully fused forests: of all ways to share loops those in which neighbours share what they can."""
+    found = set()
+    for path in paths(frozenset(range(len(case.operands))), 2):
+        for chosen in product(*(orders(case, term, inherited=True) for term in path)):
+            found |= {nest for nest in nests(tuple(zip(path, chosen, strict=True))) if is_fused(nest)}
     return found
 
 
@@ -224,16 +261,26 @@ def buffers(case: Case, nest: tuple[Any, ...]) -> Iterator[int]:
 
 def explored(case: Case, preset: str) -> dict[str, int]:
     """Return what the stages of a preset kept."""
-    formats = {}
-    for number, levels in case.stored.items():
-        kinds = ", ".join(["compressed"] * len(levels))
-        formats[f"T{number}"] = Format(kinds, tuple(case.operands[number].index(one) for one in levels))
-    return {stage["stage"]: stage["kept"] for stage in explore(case.text, formats, preset=preset).stages}
+    return {stage["stage"]: stage["kept"] for stage in explore(case.text, case.formats, preset=preset).stages}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_spttn(name: str) -> None:
-    assert explored(CASES[name], "spttn")["generated"] == spttn_count(CASES[name])
+    stages, counts = explored(CASES[name], "spttn"), spttn_counts(CASES[name])
+    assert stages["generated"] == sum(counts.values())
+    assert stages["min_depth"] == counts[min(counts)]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if sum(spttn_counts(case).values()) <= MOST_WRITTEN])
+def test_each_combination_of_orders_is_one_fully_fused_forest(name: str) -> None:
+    """Listed by what they share, not by their orders (Definitions 4.3 to 4.5), those of least depth too."""
+    case, counts = CASES[name], spttn_counts(CASES[name])
+    written = spttn_nests(case)
+    depths = [max(map(depth, nest)) for nest in written]
+    assert len(written) == sum(counts.values())
+    assert depths.count(min(depths)) == counts[min(counts)]
+    space = Forests(parse(case.text), formats_of(parse(case.text), case.formats))
+    assert space.count() == len(written)
 
 
 @pytest.mark.parametrize("name", ["four, the acceptance's", "three, stored the other way", "four, a star", "three, a scalar"])
