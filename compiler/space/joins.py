@@ -212,7 +212,7 @@ class Joins:
         while waiting:
             part = next((part for part in waiting if part.kept.intersection(table or own)), waiting[0])
             waiting.remove(part)
-            known = own | {index: self._marked(index, table[index]) for index in part.kept.intersection(table)}
+            known = {**own, **{index: self._marked(index, table[index]) for index in part.kept.intersection(table)}}
             found = self._table(part, known)
             table = self._joined(table, found) if table else found
         return table
