@@ -23,6 +23,7 @@ from ..compiler.schedule.factors import flatten, product_factors
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.selection import RULES_ALONE, Selection
+from ..compiler.space.situation import FEW_FACTORS
 from ..compiler.storage.positions import stored_prefixes
 from ..compiler.views import View
 from .constants import machine_constants
@@ -47,8 +48,7 @@ FAR = 5.0
 CHOICE_SECONDS = 0.8
 """About how many seconds a choice may take, counted in steps: products of many factors have very many candidates."""
 
-_FEW = 6  # factors of a product, all of whose contraction trees are looked at
-_FACTOR_SECONDS = 0.05  # more for each further factor: so many more products of two are made, and judged
+_FACTOR_SECONDS = 0.05  # more for each factor beyond ``FEW_FACTORS``: so many more products of two are made, and judged
 _STEP = 5e-4  # seconds that a step of a choice takes
 _NANOSECOND = 1e-9  # the unit of costs on a GPU, in seconds
 
@@ -61,7 +61,7 @@ def choice_deadline(seconds: float, slack: float = 2.0) -> Deadline:
 
 def further_seconds(problem: Problem) -> float:
     """Return how many seconds more a choice may take where products have many factors."""
-    return _FACTOR_SECONDS * max(0, _factors(problem) - _FEW)
+    return _FACTOR_SECONDS * max(0, _factors(problem) - FEW_FACTORS)
 
 
 def _factors(problem: Problem) -> int:

@@ -23,6 +23,9 @@ from ..schedule.schedule import Schedule
 from .joins import Joins
 from .template import Part, Template, Values, filled
 
+FEW_FACTORS = 6
+"""Most factors of a product whose contraction trees are all looked at; of longer ones a few are (``forests.likely``)."""
+
 _SCALAR = Format()
 
 

@@ -35,7 +35,7 @@ from .conversions import copies, in_order, result_first, root_loops, stored_belo
 from .gathers import gathers
 from .orders import Orders
 from .products import products, stored_products
-from .situation import Situation, Structure, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
+from .situation import FEW_FACTORS, Situation, Structure, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
 from .template import Hole, Template, opened
 
 MAX_ORDERS = 24
@@ -72,6 +72,8 @@ def _by_rule(situation: Situation, forests: Iterable[Structure], nests: Mapping[
         yield from copies(default, situation)
         yield from _given(default, nests, situation)
         return
+    if len(product_factors(flatten(result_leaf(default.program)[1].value))) > FEW_FACTORS:
+        yield from forests  # before all that takes few factors out of many, as the time may be over after that
     yield from copies(default, situation)
     for start in (default, *result_first(default, situation)):
         yield from _chains(start, situation)

@@ -10,6 +10,7 @@ from math import inf
 from ...concrete.depth import MOST_FACTORS
 from ...deadline import TimeOver
 from ..joins import Joins, Scan, join
+from ..situation import FEW_FACTORS
 from .bound import LeastWork
 from .contraction import Contraction
 from .forest import Forest
@@ -19,8 +20,6 @@ from .paths import Path, PathRules
 from .peeling import ForestRules, Peeling
 from .work import Sizes, work
 
-MOST_OPERANDS = 6
-"""Most operands of a product whose contraction trees are all looked at; of longer ones a few are (``likely``)."""
 MOST_AT_ONCE = 4
 """Most operands of a product that is also split into terms of several factors."""
 MOST_ELEMENTS = 2.0**27
@@ -71,14 +70,14 @@ def cheapest(
 def _buffers(contraction: Contraction, sizes: Sizes) -> tuple[float, ...]:
     """Return how many elements buffers have at most. Of the few paths of a long product those with buffers of one mode are looked at too:
     work counts buffers as if they were full, and where they are not, rows that are made one after the other are less."""
-    if len(contraction.operands) <= MOST_OPERANDS:
+    if len(contraction.operands) <= FEW_FACTORS:
         return (MOST_ELEMENTS,)
     return MOST_ELEMENTS, max(sizes.extents.values())
 
 
 def paths_of(contraction: Contraction, bound: LeastWork) -> Iterator[Path]:
     """Return the contraction paths that are looked at."""
-    if len(contraction.operands) > MOST_OPERANDS:
+    if len(contraction.operands) > FEW_FACTORS:
         return likely_paths(contraction, bound)
     return _peeling(contraction).paths()
 

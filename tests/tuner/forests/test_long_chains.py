@@ -13,9 +13,10 @@ import sparsetune as st
 from sparsetune.compiler.schedule.addresses import enclosing_loops, leaves
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.space.forests.bound import LeastWork
-from sparsetune.compiler.space.forests.choice import MOST_OPERANDS, promising, sizes_of
+from sparsetune.compiler.space.forests.choice import promising, sizes_of
 from sparsetune.compiler.space.forests.contraction import contraction_of
 from sparsetune.compiler.space.forests.likely import likely_paths
+from sparsetune.compiler.space.situation import FEW_FACTORS
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.problem import make_problem
 
@@ -59,7 +60,7 @@ def test_a_vector_at_the_end_is_multiplied_first() -> None:
 
 
 def test_paths_of_long_products_multiply_two_parts_with_an_index_in_common() -> None:
-    text, operands = chain(MOST_OPERANDS + 6)
+    text, operands = chain(FEW_FACTORS + 6)
     problem = make_problem(text, operands, "csr", threads=1)
     contraction = contraction_of(problem.assignment, problem.formats)
     known = sizes_of(contraction, problem.extents, {}, None)
