@@ -50,7 +50,11 @@ SHORT = 24
 """Elements of a row, on average over a block, up to which its sums are made in batches."""
 
 AT_ONCE = 16
-"""Terms of a row that are added without asking how many there are; twice as many where rows are longer than that on average."""
+"""Terms of a row that are added without asking how many there are; twice as many where rows have more than ``AVERAGE_ONCE`` on average."""
+
+AVERAGE_ONCE = 14
+"""Elements of a row, on average over a block, from which on each third or so is longer than ``AT_ONCE`` where rows are uneven: what asks
+for the others is mispredicted then, which takes longer than adding as many zeros."""
 
 AVERAGE_BESIDE = 12
 """Elements of a row, on average over a block, up to which it is asked whether all rows are short enough to be added side by side."""
@@ -248,7 +252,7 @@ class _Batches:
     def _uneven(self) -> Step:
         """Return what sums rows whose ends are not predicted: terms of all first."""
         ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
-        twice = [self._are_longer(number, AT_ONCE) for number in range(len(self.sums))]
+        twice = [self._are_longer(number, AVERAGE_ONCE) for number in range(len(self.sums))]
         at_once = [
             Declare(variable, Select(longer, Const(2 * AT_ONCE, I64), Const(AT_ONCE, I64), I64))
             for variable, longer in zip(self.at_once, twice, strict=True)
