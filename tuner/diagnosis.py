@@ -23,7 +23,7 @@ from .calibration import calibrate
 from .database import default_url, open_database, sqlite_path, studies_folder
 from .environment import load_per_core
 from .measure.limits import machine_limits
-from .peers import installed_peers
+from .peers import all_peers, installed_peers
 
 _BUSY = "other programs ran meanwhile, so the earlier measurement is kept instead; repeat this on an idle machine"
 
@@ -150,8 +150,9 @@ def _mpi() -> Iterator[Check]:
 
 
 def _peers() -> Iterator[Check]:
-    found = ", ".join(f"{name} {version}" for name, version in installed_peers().items())
-    yield Check("peers", True, False, found or "none", "pip install 'sparsetune[peers]' adds MKL and PyData sparse to 'tune-kernel bench'")
+    found = installed_peers()
+    advice = "" if len(found) == len(all_peers()) else "pip install 'sparsetune[peers]' adds MKL and PyData sparse to 'tune-kernel bench'"
+    yield Check("peers", True, False, ", ".join(f"{name} {version}" for name, version in found.items()) or "none", advice)
 
 
 def _folder(name: str, place: Callable[[], Path], variable: str) -> Check:

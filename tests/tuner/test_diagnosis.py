@@ -1,11 +1,13 @@
-"""What ``doctor`` says of folders."""
+"""What ``doctor`` says of folders and of other libraries."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from sparsetune.tuner import diagnosis
 from sparsetune.tuner.diagnosis import run_checks
+from sparsetune.tuner.peers import all_peers
 
 
 @pytest.mark.cc
@@ -20,3 +22,12 @@ def test_a_cache_that_others_can_write_is_named(tmp_path: Path, monkeypatch: pyt
     assert not check.ok
     assert f"others can write {place}" in check.found
     assert "SPARSETUNE_CACHE" in check.advice
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_peers_are_advised_only_where_one_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: int) -> None:
+    here = {peer.name: "1.0" for peer in all_peers()[missing:]}
+    monkeypatch.setattr(diagnosis, "installed_peers", lambda: here)
+    check = {check.name: check for check in run_checks(str(tmp_path / "s.sqlite"))}["peers"]
+    assert check.ok
+    assert bool(check.advice) == bool(missing)

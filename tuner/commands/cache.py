@@ -79,7 +79,7 @@ def list_(part: str, as_json: bool) -> None:
 def clear(older_than: float | None, everything: bool, **given: Any) -> None:
     """Remove compiled objects that were not used for long.
 
-    A file system that does not note when files are read says when they were made.
+    If the file system does not record when files are read, the time since they were made counts.
     """
     if everything == (older_than is not None):
         raise click.UsageError("say what to remove: --older-than DAYS, or --all")

@@ -37,7 +37,7 @@ ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
     ),
 )
 @options.together(
-    options.expression, options.formats, options.dims,
+    options.expression, options.formats, options.constants,
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
     options.output_pattern, options.target, options.arch,
     click.option("--after", type=click.Choice(ALL_STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),

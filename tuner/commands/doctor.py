@@ -13,11 +13,22 @@ from .help import ExampleCommand
 from .output import print_json
 
 
-@click.command("doctor", cls=ExampleCommand, examples=(("tune-kernel doctor", "what was found"), ("tune-kernel doctor --json", "as JSON"),
-                                                        ("tune-kernel doctor --calibrate", "measure bandwidth and arithmetic")))
+@click.command(
+    "doctor",
+    cls=ExampleCommand,
+    examples=(
+        ("tune-kernel doctor", "what was found"),
+        ("tune-kernel doctor --json", "as JSON"),
+        ("tune-kernel doctor --calibrate", "measure this machine, for reports and for the static model"),
+    ),
+)
 @options.together(
     options.database,
-    click.option("--calibrate", is_flag=True, help="Measure again which bandwidth and arithmetic 1 thread and all threads reach."),
+    click.option(
+        "--calibrate", is_flag=True,
+        help="Measure again the bandwidth and arithmetic that one thread and all threads reach, and the constants of the static model. It "
+        "takes some seconds on an idle machine.",
+    ),
     options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:

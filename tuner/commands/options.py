@@ -93,6 +93,10 @@ inputs = click.option(
 dims = click.option(
     "--dim", "dims", type=Extent("index", "extent", "r=32"), multiple=True, callback=unique, help="Extent of an index that no file gives."
 )
+constants = click.option(
+    "--dim", "dims", type=Extent("index", "extent", "r=32"), multiple=True, callback=unique,
+    help="Extent of an index, which becomes a constant of the code.",
+)  # fmt: skip
 formats = click.option(
     "--format", "formats", type=Pair("name", "format", "B=csf"), multiple=True, callback=unique,
     help="Format of a tensor: csr, csc, dcsr, dcsc, coo, csf, dense, or level kinds such as 'dense, compressed'.",
@@ -103,7 +107,7 @@ output_format = click.option(
 target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to generate code for.")
 arch = click.option("--arch", metavar="sm_NN", help="The GPU that --target cuda generates code for, such as sm_90.  [default: this one]")
 semiring = click.option(
-    "--semiring", type=Operators(), metavar="ADD,MULTIPLY", help="Operators that sums and products mean, such as min,+.  [default: +,*]"
+    "--semiring", type=Operators(), metavar="ADD,MULTIPLY", help="Operators for sums and products, such as min,+.  [default: +,*]"
 )
 boundary = click.option(
     "--boundary", "boundary", type=Pair("index", "fill|wrap", "i=wrap"), multiple=True, callback=unique,
@@ -113,16 +117,24 @@ output_pattern = click.option(
     "--output-pattern", metavar="ACCESS",
     help="Compute the result only where an operand stores entries, such as 'I(x,y,:)'; ':' for modes that are projected out.",
 )  # fmt: skip
-threads = click.option("--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: the cores at hand]")
-database = click.option("--db", "database", metavar="URL", help="Schedule database: a path, sqlite:///path or postgresql://...")
+threads = click.option(
+    "--threads", type=click.IntRange(1, 1024), help="Exact number of threads.  [default: SPARSETUNE_THREADS, or the cores at hand]"
+)
+database = click.option(
+    "--db", "database", metavar="URL",
+    help="Schedule database: a path, sqlite:///path or postgresql://...  [default: SPARSETUNE_DATABASE, or the user's own]",
+)  # fmt: skip
 memory_bound = click.option(
     "--memory-bound", type=float, metavar="ELEMENTS", help="Drop schedules whose workspaces have more elements.  [default: no bound]"
 )
 cache_share = click.option(
-    "--cache-share", type=float, metavar="SHARE", help="Share of the last-level cache that workspaces may take.  [default: 0.5]"
-)
+    "--cache-share", type=float, metavar="SHARE",
+    help="Share of the last-level cache that workspaces may take, above 0 and up to 1.  [default: 0.5, or what the operands take if more]",
+)  # fmt: skip
 trials = click.option("--trials", type=click.IntRange(1), default=100, show_default=True, help="Most schedules to measure.")
-time_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End the search after this time.")
+time_budget = click.option(
+    "--time-budget", type=Seconds(), metavar="SECONDS", help="End the search after so many seconds.  [default: no limit]"
+)
 seed = click.option(
     "--seed", type=click.IntRange(0, MOST_SEED), default=0, show_default=True, help="Seed of the search and of random inputs."
 )
@@ -133,7 +145,9 @@ suite_threads = click.option(
     "--threads", type=click.IntRange(1, 1024), multiple=True, help="A number of threads; may be repeated.  [default: the suite's]"
 )
 suite_trials = click.option("--trials", type=click.IntRange(1), help="Most schedules to measure for each item.  [default: the suite's]")
-suite_budget = click.option("--time-budget", type=Seconds(), metavar="SECONDS", help="End each item's search after this time.")
+suite_budget = click.option(
+    "--time-budget", type=Seconds(), metavar="SECONDS", help="End each item's search after so many seconds.  [default: the suite's]"
+)
 resume = click.option("--resume", is_flag=True, help="Go on where the last run stopped; without it everything is measured anew.")
 
 

@@ -20,16 +20,10 @@ from ..environment import code_version
 from . import failure
 from .layout import Layout
 
-_LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 _WAIT = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
 """Settings of MPICH: waiting ranks leave their cores to others, which costs microseconds."""
 
 _DIGEST = 64
-
-
-def launched() -> bool:
-    """Whether a launcher such as ``mpiexec`` started this process."""
-    return any(name in os.environ for name in _LAUNCHED)
 
 
 @cache
