@@ -195,8 +195,9 @@ TILES = (
         "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, atomics)",
         TILES % ("no_races", "atomics"),
         TILES % ("temporary", "temporary"),
+        TILES.replace("split(p, b", "merge_path(p, m); split(m, b") % ("no_races", "atomics"),
     ],
-    ids=["thread", "warp", "block", "nonzeros", "carried"],
+    ids=["thread", "warp", "block", "nonzeros", "carried", "merge path"],
 )
 def test_positions_beyond_32_bits(schedule: str) -> None:
     """The arrays reach over more elements than 32 bits count; only those behind are in memory."""
