@@ -273,7 +273,7 @@ class _Reader(TagReader):
             high = self._value()
             self._expect("]")
             self._expect("=")
-            return Fill(array, index, high, self._value(self.arrays.get(array)))
+            return Fill(array, index, high, self._value())
         self._expect("]")
         op = self._operator()
         return Store(array, index, self._value(), op, atomic, streams, carry)

@@ -17,11 +17,11 @@ class ValueReader(TokenReader):
         super().__init__()
         self.arrays, self.scalars = arrays, scalars
 
-    def _value(self, wanted: Type | None = None, above: int = 0) -> Value:
+    def _value(self, above: int = 0) -> Value:
         left = self._operand()
         while self.tokens and self.tokens[-1][0] != "infinite" and PRECEDENCE.get(self.tokens[-1][1], -1) > above:
             op = self._next()[1]
-            right = self._value(None, PRECEDENCE[op])
+            right = self._value(PRECEDENCE[op])
             left = Binary(op, left, right, _combined(op, left.type, right.type))
         return left
 

@@ -85,7 +85,7 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
     if not isinstance(inner, Assign) or inner.operator != "+=":
         return None
     once = not beside and _once(context, around, inner.target)
-    rows = _rows(context, around, chain, inner) if once or beside else []
+    rows = _rows(context, chain, inner) if once or beside else []
     kept = {loop.index for loop in rows}
     moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))} - kept
     own = {name for index in inner.target.indices for name in context.graph.ancestors(index)}
@@ -108,7 +108,7 @@ def _combines(around: Around, loop: Forall) -> bool:
     return inside and loop.tag.unit in ("gpu_warp", "gpu_thread") and loop.tag.race in PRIVATE
 
 
-def _rows(context: Context, around: Around, chain: list[Forall], inner: Assign) -> list[Forall]:
+def _rows(context: Context, chain: list[Forall], inner: Assign) -> list[Forall]:
     """Return the loops of a chain that run through a short row of a dense array in every iteration of a sum outside."""
     target = inner.target
     rows = [loop for loop in chain if loop.index in target.indices]

@@ -24,7 +24,7 @@ def carry_of(context: Context, scope: Scope, target: Access, stored: Storage, me
         meeting: the parallel loops around, outermost first, of which two iterations may add to one component.
     """
     names = tuple(loop.index for loop in meeting)
-    leading = _in_order(context, scope, target, stored, names)
+    leading = _in_order(context, scope, stored, names)
     if leading is None or any(loop.race != "temporary" for loop in meeting):
         return None
     slot: Value = scope.coordinates[names[0]]
@@ -39,7 +39,7 @@ def carry_of(context: Context, scope: Scope, target: Access, stored: Storage, me
     return Carry(slot, width)
 
 
-def _in_order(context: Context, scope: Scope, target: Access, stored: Storage, names: tuple[str, ...]) -> int | None:
+def _in_order(context: Context, scope: Scope, stored: Storage, names: tuple[str, ...]) -> int | None:
     """Return how many leading levels of the target loops over tiles of positions go through in order; None where they do not."""
     graph = context.graph
     if any(graph.space(name) != "position" for name in names):

@@ -37,10 +37,10 @@ def stepping_level(context: Context, scope: Scope, access: Access, index: str) -
         return None
     if context.on_gpu and isinstance(level, SubsectionLevel) and level.across:  # its buffer has no room there
         return None
-    return None if _protocol(context, scope, access) == "locate" else level
+    return None if _protocol(scope, access) == "locate" else level
 
 
-def _protocol(context: Context, scope: Scope, access: Access) -> str:
+def _protocol(scope: Scope, access: Access) -> str:
     """Return the protocol of the next level of an access; protocols are given outermost level first."""
     depth = scope.place(access).depth
     return access.protocols[depth] if depth < len(access.protocols) else "step"

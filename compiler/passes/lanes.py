@@ -168,7 +168,7 @@ class Vectorizer:
         if register is not None:
             return SetVar(register, made if op else self._spread(made, register.type), op)
         kind = value.type.vector(self.lanes)
-        return Store(array, self._place_of(array, index), self._spread(made, kind), op)
+        return Store(array, self._place_of(index), self._spread(made, kind), op)
 
     def _prefetch(self, asked: Prefetch) -> Step:
         if self.present is not None:
@@ -197,7 +197,7 @@ class Vectorizer:
                 return self._gather(array, index, kind)
             case Load(array, index, kind):
                 register = self._register(array, index, kind)
-                return register or Load(array, self._place_of(array, index), kind.vector(self.lanes), self.present)
+                return register or Load(array, self._place_of(index), kind.vector(self.lanes), self.present)
             case Binary(op, left, right, kind) if op in _ARITHMETIC and (kind.is_float or op in "+-*"):
                 operands = [self._element(self.value(operand), kind) for operand in (left, right)]
                 return Binary(op, operands[0], operands[1], kind.vector(self.lanes))
@@ -240,7 +240,7 @@ class Vectorizer:
         name = self.plan.registers.get((array, self.first)) if at_variable else None
         return None if name is None else Var(name, kind.element.vector(self.lanes))
 
-    def _place_of(self, array: str, index: Value) -> Value:
+    def _place_of(self, index: Value) -> Value:
         uniform, scale = self._linear(index)
         if scale != 1:
             raise NoVectors

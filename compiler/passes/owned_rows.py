@@ -59,7 +59,7 @@ def store_owned_rows(function: Function, setting: Setting) -> Function:
     def visit(step: Step, around: tuple[For, ...]) -> Step:
         if isinstance(step, For):
             around = (*around, step)
-        elif isinstance(step, While) and (found := _row(step, declared, _tiles(around, declared))) is not None:
+        elif isinstance(step, While) and (found := _row(step, _tiles(around, declared))) is not None:
             return replace(step, body=_stored(step.body, *found, around, declared, fresh))
         children = tuple(visit(child, around) if isinstance(child, Step) else child for child in step.children)
         return step.rebuild(children) if children else step  # type: ignore[return-value]  # statements stay statements
@@ -102,7 +102,7 @@ def _number(low: Value, size: Const, tiles: list[_Tile]) -> tuple[frozenset[str]
     return frozenset(), ""
 
 
-def _row(loop: While, declared: Mapping[str, Value], tiles: list[_Tile]) -> tuple[Var, _Tile, Value] | None:
+def _row(loop: While, tiles: list[_Tile]) -> tuple[Var, _Tile, Value] | None:
     """Return the row that an iteration is in, the tile that it stays in, and the condition that this has all of the row."""
     for step in nodes_of(loop.body, Declare):
         match step:

@@ -40,7 +40,7 @@ def addends(program: Program, directive: d.Addends, context: Context) -> Program
     _check_same(known, wanted)
     plain = [part for part in given if not isinstance(part, Assignment)]
     made = [_named_nest(part, target, context) for part in named.values()]
-    roots = [_root(part, named, target, len(plain) > 1, context) for part in plain]
+    roots = [_root(part, target, len(plain) > 1, context) for part in plain]
     workspaces = tuple(Workspace(part.target.tensor, part.target.indices) for part in named.values())
     return replace(program, statement=arranged((*made, *roots), {target.tensor}), workspaces=workspaces)
 
@@ -156,7 +156,7 @@ def _named_nest(part: Assignment, target: Access, context: Context) -> Stmt:
     return nest(loops, Assign(part.target, "+=" if set(loops) - set(left) else "=", part.value))
 
 
-def _root(part: Expr, named: Mapping[str, Assignment], target: Access, several: bool, context: Context) -> Stmt:
+def _root(part: Expr, target: Access, several: bool, context: Context) -> Stmt:
     form = context.types[target.tensor]
     left = tuple(target.subscripts[mode].index for mode in form.order)
     loops = _loops(part, left, context)

@@ -60,7 +60,7 @@ def parallel_styles(structure: Structure, situation: Situation, threads: int) ->
     if not loops:
         yield from _sides(structure.program, situation, graph)
         return
-    yield _outermost(structure.program, _long_enough(structure.program, loops, situation, graph, threads), situation, graph)
+    yield _outermost(structure.program, _long_enough(structure.program, loops, situation, graph, threads), graph)
     stored = situation.stored(structure.program)
     if len(stored) == 1:
         yield from _entries(structure.program, loops, stored[0], situation, threads)
@@ -91,7 +91,7 @@ def _long_enough(program: Program, loops: Sequence[str], situation: Situation, g
     return loops[0] if suits(loops[0]) else next(apart, loops[0])
 
 
-def _outermost(program: Program, loop: str, situation: Situation, graph: Provenance) -> Decoration:
+def _outermost(program: Program, loop: str, graph: Provenance) -> Decoration:
     target = result_leaf(program)[1].target
     threads = d.Parallelize(loop, "cpu_thread", "no_races")
     if covers(target.indices, loop, graph):

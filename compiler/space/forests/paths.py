@@ -134,28 +134,6 @@ def _subsets(mask: int) -> Iterator[int]:
         yield sum(1 << number for place, number in enumerate(numbers) if flags >> place & 1)
 
 
-def sequences(operands: int) -> Iterator[Path]:
-    """Yield all ways to contract pairs until one tensor is left (section 4.1.1); paths, and orders that are no postorders."""
-
-    def further(present: tuple[int, ...], done: Path) -> Iterator[Path]:
-        if len(present) == 1:
-            yield done
-        for place, one in enumerate(present):
-            for other in present[place + 1 :]:
-                rest = tuple(part for part in present if part not in (one, other))
-                yield from further((*rest, one | other), (*done, Term(tuple(sorted((one, other), key=lambda part: part & -part)))))
-
-    yield from further(tuple(1 << number for number in members(operands)), ())
-
-
-def sequence_count(tensors: int) -> int:
-    """Return how many sequences there are: T(n) = C(n, 2) T(n - 1)."""
-    found = 1
-    for left in range(2, tensors + 1):
-        found *= comb(left, 2)
-    return found
-
-
 @cache
 def path_count(tensors: int) -> int:
     """Return how many pairwise postorders of contraction trees there are.

@@ -6,10 +6,11 @@ from math import inf
 from time import process_time
 
 import pytest
+from contraction_sequences import sequences
 from forest_samples import TTTC6, forests
 from sparsetune.compiler.errors import TuningError
 from sparsetune.compiler.space.forests.optimum import Optimizer, evaluated
-from sparsetune.compiler.space.forests.paths import paths, sequences
+from sparsetune.compiler.space.forests.paths import paths
 from sparsetune.compiler.space.forests.peeling import path_depth
 from sparsetune.compiler.space.forests.separable import (
     Peel,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise, permutations
 
 import pytest
+from contraction_sequences import sequence_count, sequences
 from forest_samples import TTTC6, forests
-from sparsetune.compiler.space.forests.paths import Path, PathRules, path_count, paths, sequence_count, sequences, term_indices
+from sparsetune.compiler.space.forests.paths import Path, PathRules, path_count, paths, term_indices
 
 
 @pytest.mark.parametrize(("tensors", "count"), [(2, 1), (3, 3), (4, 18), (5, 180), (6, 2700), (7, 56700)])
