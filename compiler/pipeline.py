@@ -71,7 +71,7 @@ def compile_kernel(
     directives = Schedule(() if schedule is None else schedule)
 
     def scheduled(known: Mapping[str, Format]) -> tuple[Viewed, Schedule, Concretized]:
-        viewed = plainly(assignment, known, {*constants, *determined}, boundary)
+        viewed = view_subscripts(assignment, known, {*constants, *determined}, boundary)
         default, chosen = concretize(viewed.assignment, viewed.formats, *pair), directives
         if not chosen.directives and on_gpu:
             chosen = default_mapping(default.program, assignment.target.tensor, default.formats, constants)

@@ -17,7 +17,7 @@ import numpy as np
 from .format import Format, parse_format
 from .frozen import frozen
 from .notation.common_products import Common, Use, common_products, replaced
-from .notation.nodes import Access, Apply, Assignment, Div, Expr, Mul, accesses, indices, walk
+from .notation.nodes import Access, Apply, Assignment, Div, Expr, Mul, accesses, indices, walk_expression
 from .notation.printer import show_assignment
 from .shown import is_word
 from .storage.tensor import Tensor
@@ -141,7 +141,7 @@ def _saved(common: Common, uses: Sequence[Use], maker: int | None, given: Mappin
         each = PRICES.get(node.function if isinstance(node, Apply) else "/" if isinstance(node, Div) else "", 1)
         return each * max(1, len(node.children) - 1) * math.prod(extents.get(name, 1) for name in indices(node) if name not in own)
 
-    work = sum(price(node) for node in walk(whole) if node.children)
+    work = sum(price(node) for node in walk_expression(whole) if node.children)
     again = len(uses) - 1
     return operand.entries * (again * work - (KEEPING if maker is None else 0))
 

@@ -142,7 +142,7 @@ def _explored_forests(
     if isinstance(memory_depth, bool) or not isinstance(memory_depth, int) or memory_depth < 0:
         raise TuningError(f"memory_depth is {shown(memory_depth)}: a number of modes, 0 or more, is expected")
     check_semiring(assignment.value, checked_semiring(semiring)[0], assignment)
-    plain = viewed(assignment, formats_of(assignment, _known(formats) or _one_sparse(assignment)))
+    plain = view_subscripts(assignment, formats_of(assignment, _known(formats) or _one_sparse(assignment)))
     assignment, known = plain.assignment, plain.formats
     clock = Clock([], time_limit)
     if preset == "spttn":
@@ -190,7 +190,7 @@ def explore_structures(
 ) -> Exploration:
     """Explore structures by asymptotic costs: ``explore`` without the presets of forests, with the same arguments."""
     assignment = _explorable(expression)
-    plain = viewed(assignment, formats_of(assignment, _known(formats) or (_paper_formats(assignment) if preset else {})))
+    plain = view_subscripts(assignment, formats_of(assignment, _known(formats) or (_paper_formats(assignment) if preset else {})))
     assignment, known_formats = plain.assignment, plain.formats
     if preset is None:  # the papers write += for any sum, into a result that is empty
         assignment, known_formats = started(assignment, known_formats)

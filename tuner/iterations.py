@@ -19,7 +19,7 @@ from ..compiler.concrete.mirrored import is_mirrored, mirrored
 from ..compiler.concrete.nodes import Assign, Program, Where, said_of, targets
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.frozen import frozen
-from ..compiler.notation.nodes import Access, Add, accesses, walk
+from ..compiler.notation.nodes import Access, Add, accesses, walk_expression
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, leaves
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.space.arrays import array_workspaces
@@ -71,7 +71,7 @@ class Iterations:
         self._completeness = Completeness(program.statement, self._graph, lambda name: dense and name == result)
         self._patterns = Patterns(Stored, program.add)
         self._arrays = array_workspaces(program, Situation(program, self._formats, problem.extents))
-        self._adds = any(isinstance(node, Add) for _, leaf in self._leaves for node in walk(leaf.value))
+        self._adds = any(isinstance(node, Add) for _, leaf in self._leaves for node in walk_expression(leaf.value))
         self._domains: dict[Address, Domain] = {}
         self._written: dict[str, _Written] = {}
         self._writes()

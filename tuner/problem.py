@@ -193,7 +193,7 @@ class Problem:
         tensors, indices = dict(self.canonical.tensors), dict(self.canonical.indices)
         formats = {canonical: self.stored[name] for name, canonical in self.canonical.tensors}
         boundary = {indices[name]: kind for name, kind in self.boundary.items()} if isinstance(self.boundary, Mapping) else self.boundary
-        other = plainly(self.canonical.assignment, formats, [indices.get(name, name) for name in self.known], boundary)
+        other = view_subscripts(self.canonical.assignment, formats, [indices.get(name, name) for name in self.known], boundary)
         written = zip(writings_of(self.written), writings_of(self.canonical.assignment), strict=True)
         pairs = {mine.index: theirs.index for mine, theirs in written} | dict(zip(self.viewed.constants, other.constants, strict=True))
         pairs |= dict(zip((name for name, _ in self.viewed.written), (name for name, _ in other.written), strict=True))
@@ -268,12 +268,12 @@ def make_problem(
     own = {operand: found.format for operand, found in tensors.items()}
     formats[assignment.target.tensor] = auto_format(assignment, own) if output_format == AUTO else output_format
     whole, count = formats_of(assignment, formats), thread_count(threads)
-    viewed = plainly(assignment, whole, given, boundary)
+    viewed = view_subscripts(assignment, whole, given, boundary)
     halves = [operand for operand, found in tensors.items() if found.format.mirrors]
     if halves and (target != "cpu" or not is_mirrored(concretize(viewed.assignment, viewed.formats, *pair).program, viewed.formats)):
         tensors |= {operand: tensors[operand].convert(whole[operand].whole) for operand in halves}
         whole = {**whole, **{operand: tensors[operand].format for operand in halves}}
-        viewed = plainly(assignment, whole, given, boundary)
+        viewed = view_subscripts(assignment, whole, given, boundary)
     known = known_extents(assignment, shapes, given)
     extents = all_extents(viewed, known, shapes)
     free = frozenset(given) - {part.index for access in reads(assignment) for part in access.subscripts if part.is_index}

@@ -8,7 +8,7 @@ import math
 from ..compiler.concrete.nodes import Assign, Forall, said_of
 from ..compiler.levels.affine import Resolving
 from ..compiler.levels.subsection import Subsection
-from ..compiler.notation.nodes import Access, Add, accesses, walk
+from ..compiler.notation.nodes import Access, Add, accesses, walk_expression
 from ..compiler.schedule.addresses import Address, enclosing_loops, everywhere, frames
 from ..compiler.views import View
 from .iterations import Iterations
@@ -62,7 +62,7 @@ class Stepping(Iterations):
             inside = outside.union(self._graph.originals(node.index))
             lengths = [length for access in stored if (length := self._stepped(access, outside, inside)) is not None]
             below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
-            if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk(leaf.value)):
+            if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk_expression(leaf.value)):
                 total += _MEETING * sum(lengths) * self._points(outside, below, leaf) / self._threads(below)
         return total
 

@@ -15,7 +15,7 @@ from ..errors import ExpressionError, ShapeError
 from ..format import Format
 from ..frozen import frozen
 from ..levels.affine import POINT
-from ..notation.nodes import Access, Affine, Assignment, Expr, Mul, accesses, index_subscript, transform
+from ..notation.nodes import Access, Affine, Assignment, Expr, Mul, accesses, index_subscript, transform_expression
 from ..shown import is_by_name, is_word, shown
 from ..source import pointing
 from ..views import Subscript, View
@@ -62,7 +62,9 @@ def is_affine(assignment: Assignment) -> bool:
     return not all(access.is_plain for access in (assignment.target, *accesses(assignment.value)))
 
 
-def viewed(assignment: Assignment, formats: Mapping[str, Format], determined: Collection[str] = (), boundary: Boundary = None) -> Viewed:
+def view_subscripts(
+    assignment: Assignment, formats: Mapping[str, Format], determined: Collection[str] = (), boundary: Boundary = None
+) -> Viewed:
     """Return an assignment without compound subscripts.
 
     Args:
@@ -144,7 +146,7 @@ class _Rewriting:
         self.ranges = ranges_of(assignment, determined, self.writings)
 
     def done(self) -> Viewed:
-        value = transform(self.given.value, lambda node: self._read(node) if isinstance(node, Access) else None)
+        value = transform_expression(self.given.value, lambda node: self._read(node) if isinstance(node, Access) else None)
         if self.points:
             value = Mul((*self.points, value))
         used = {access.tensor for access in (self.target, *accesses(value))} | {self.given.target.tensor}

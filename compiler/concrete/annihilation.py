@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from ..frozen import frozen
 from ..notation.constants import is_constant, makes_nan
-from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, walk
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, walk_expression
 from .identities import is_nothing
 from .lattice import EVERYWHERE, NOWHERE, Domain, complement, intersect, is_nowhere, unite
 from .nodes import Assign, Block, Forall, Stmt, Unless, Where
@@ -167,7 +167,7 @@ def doing_something(statement: Stmt, add: str) -> Stmt | None:
 
     Statements with quotients are left as they are: where those have no value depends on what is stored.
     """
-    if any(isinstance(node, Div) for assign in statement.assignments for node in walk(assign.value)):
+    if any(isinstance(node, Div) for assign in statement.assignments for node in walk_expression(assign.value)):
         return statement
     return Patterns(lambda access: EVERYWHERE, add).remaining(statement).statement
 

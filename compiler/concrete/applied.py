@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..notation.constants import value_of_nothing
-from ..notation.nodes import Access, Add, Apply, Expr, Neg, index_subscript, walk
-from ..notation.nodes import transform as transform_value
+from ..notation.nodes import Access, Add, Apply, Expr, Neg, index_subscript, transform_expression, walk_expression
 from .nodes import Assign, Block, Forall, Stmt, Where, Workspace, transform
 
 
@@ -22,12 +21,12 @@ def acting(value: Expr, dense: bool) -> Expr:
             return None
         return replace(node, everywhere=dense and value_of_nothing(node) != 0)
 
-    return transform_value(value, rule)
+    return transform_expression(value, rule)
 
 
 def arguments_without_functions(value: Expr, inside: bool = False) -> list[Expr]:
     """Return the largest parts of functions' arguments that hold no function and no sum: each has a value where all it reads is stored."""
-    if inside and not isinstance(value, Add | Neg) and not any(isinstance(node, Apply) for node in walk(value)):
+    if inside and not isinstance(value, Add | Neg) and not any(isinstance(node, Apply) for node in walk_expression(value)):
         return [value]
     return [part for child in value.children for part in arguments_without_functions(child, inside or isinstance(value, Apply))]
 
@@ -72,6 +71,6 @@ def _narrowed(statement: Stmt, kept: dict[str, tuple[str, ...]]) -> Stmt:
     def rule(node: Stmt) -> Stmt | None:
         if not isinstance(node, Assign):
             return None
-        return Assign(access(node.target) or node.target, node.operator, transform_value(node.value, access))
+        return Assign(access(node.target) or node.target, node.operator, transform_expression(node.value, access))
 
     return transform(statement, rule)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from ..format import Format
 from ..levels import COMPRESSED, DENSE, LevelKind
 from ..notation.nodes import Access, accesses
-from .nodes import Forall, Stmt, Where, assignments, path_to, runs_on_gpu, targets
+from .nodes import Forall, Stmt, Where, assignments, runs_on_gpu, statements_around, targets
 from .provenance import Provenance
 from .relations import CollapseRelation, PosRelation, SplitRelation
 
@@ -78,7 +78,7 @@ def handing(statement: Stmt, entries: Collection[str]) -> frozenset[str]:
 
 def loops_to(statement: Stmt, tensor: str) -> tuple[str, ...]:
     """Return the loops around the first assignment to a tensor, outermost first."""
-    found = path_to(statement, tensor)
+    found = statements_around(statement, tensor)
     return () if found is None else tuple(node.index for node in found if isinstance(node, Forall))
 
 
@@ -105,7 +105,7 @@ def ordered_loops(
         None if they do; else the number of outermost loops that go through whole levels in order: what these leave must be
         collected in a workspace inside them.
     """
-    path = path_to(statement, result.tensor)
+    path = statements_around(statement, result.tensor)
     writes = [assign for assign in assignments(statement) if assign.target.tensor == result.tensor]
     if path is None:
         return 0

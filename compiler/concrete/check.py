@@ -65,7 +65,7 @@ def check_assignment(assignment: Assignment, affine: bool = False) -> None:
 
 
 def _check_sums(assignment: Assignment) -> None:
-    for node in walk(assignment.value):
+    for node in walk_expression(assignment.value):
         if not isinstance(node, Sum):
             continue
         for index in node.over:
@@ -105,13 +105,13 @@ def check_semiring(value: Expr, add: str, assignment: Assignment, multiply: str 
     """Refuse negation under an add that has no inverse, and functions beside other operators than + and *."""
     if (add, multiply) == ("+", "*"):
         return
-    for node in walk(value):
+    for node in walk_expression(value):
         if isinstance(node, Apply | Sum):
             what = node.function if isinstance(node, Apply) else "sum"
             raise ExpressionError(pointing(f"'{what}' has no meaning with the semiring ({add}, {multiply})", assignment.text, node.span))
     if add == "+":
         return
-    for node in walk(value):
+    for node in walk_expression(value):
         if isinstance(node, Neg):
             raise ExpressionError(pointing(f"'-' has no meaning where the sum is {add}", assignment.text, node.span))
 

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from ..errors import DataError, ExpressionError, ScheduleError, ShapeError
 from ..format import MOST_EXTENT, Format
 from ..notation.functions import FUNCTIONS
-from ..notation.nodes import Assignment, walk
+from ..notation.nodes import Assignment, walk_expression
 from ..notation.suggest import indexed_name
 from ..notation.value_types import TYPES
 from ..shown import is_by_name, is_word, shown
@@ -112,7 +112,7 @@ def checked_extents(assignment: Assignment, extents: Mapping[str, int] | None) -
     whole: Any = extents.get(assignment.target.tensor, ())
     own = extents_of_result(assignment, whole)
     extents = {name: extent for name, extent in extents.items() if name != assignment.target.tensor}
-    known = {name for node in (assignment.target, *walk(assignment.value)) for name in getattr(node, "indices", ())}
+    known = {name for node in (assignment.target, *walk_expression(assignment.value)) for name in getattr(node, "indices", ())}
     known |= {writing.index for writing in writings_of(assignment)}
     for name, extent in (*extents.items(), *own.items()):
         if name not in known:
@@ -133,7 +133,7 @@ def constant_extents(assignment: Assignment, formats: Mapping[str, Format], exte
     """Return the extents worth compiling in, up to ``CONSTANT_BOUND``: those of indices that stand, in every tensor, only at dense levels
     below all levels with coordinates. They are modes of dense tensors, and dense rows and blocks of sparse ones."""
     stored = set()
-    everything = [assignment.target, *(node for node in walk(assignment.value) if hasattr(node, "tensor"))]
+    everything = [assignment.target, *(node for node in walk_expression(assignment.value) if hasattr(node, "tensor"))]
     for access in everything:
         form = formats[access.tensor]  # type: ignore[attr-defined]  # accesses only
         last = max((level for level, kind in enumerate(form.levels) if not kind.full), default=-1)

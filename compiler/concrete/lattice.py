@@ -107,7 +107,7 @@ def cover(domain: Domain) -> Domain:
         case Undecided():
             return EVERYWHERE
         case Complement(part):
-            return unite((EVERYWHERE, *(Stored(access) for access in stored(part))))
+            return unite((EVERYWHERE, *(Stored(access) for access in stored_operands(part))))
         case Intersection(parts):
             return intersect(map(cover, parts))
         case Union(parts):
@@ -129,15 +129,15 @@ def without(domain: Domain, accesses: frozenset[Access]) -> Domain:
             return domain
 
 
-def stored(domain: Domain) -> tuple[Access, ...]:
+def stored_operands(domain: Domain) -> tuple[Access, ...]:
     """Return the operands that a domain names, in order of first appearance."""
     match domain:
         case Stored(access):
             return (access,)
         case Intersection(parts) | Union(parts):
-            return tuple(dict.fromkeys(access for part in parts for access in stored(part)))
+            return tuple(dict.fromkeys(access for part in parts for access in stored_operands(part)))
         case Complement(part):
-            return stored(part)
+            return stored_operands(part)
         case _:
             return ()
 
@@ -250,7 +250,7 @@ def smallest(points: Collection[Point]) -> frozenset[Point]:
 
 
 def _listed(found: frozenset[Point], domain: Domain) -> tuple[Point, ...]:
-    places = {access: place for place, access in enumerate(stored(domain))}
+    places = {access: place for place, access in enumerate(stored_operands(domain))}
     return tuple(sorted(found, key=lambda point: (-len(point), sorted(places[access] for access in point))))
 
 

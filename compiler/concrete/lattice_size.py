@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..format import Format
 from ..frozen import frozen
-from ..notation.nodes import Access, Expr, Mul, accesses, walk
+from ..notation.nodes import Access, Expr, Mul, accesses, walk_expression
 from .annihilation import Patterns
 from .lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, points
 
@@ -28,7 +28,7 @@ def cases(value: Expr, loops: tuple[str, ...], formats: Mapping[str, Format], mo
         most: where counting ends.
         complete: whether quotients have a value everywhere (``concrete.completeness``).
     """
-    if all(isinstance(node, Access | Mul) for node in walk(value)):
+    if all(isinstance(node, Access | Mul) for node in walk_expression(value)):
         return 1  # every loop of a product is one intersection
     sparse = {access for access in accesses(value) if not formats[access.tensor].is_dense}
     if len(sparse) > _MOST_OPERANDS:

@@ -143,7 +143,7 @@ class _Mirroring:
 
         target = access(node.target)
         assert isinstance(target, Access)
-        return Assign(target, node.operator, notation.transform(node.value, access))
+        return Assign(target, node.operator, notation.transform_expression(node.value, access))
 
 
 def _adding(node: Stmt) -> Stmt | None:

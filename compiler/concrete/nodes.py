@@ -315,11 +315,11 @@ def loops(statement: Stmt) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.index for node in walk(statement) if isinstance(node, Forall)))
 
 
-def path_to(statement: Stmt, tensor: str) -> tuple[Stmt, ...] | None:
+def statements_around(statement: Stmt, tensor: str) -> tuple[Stmt, ...] | None:
     """Return the statements around the first assignment to a tensor, outermost first; None where there is none."""
     if isinstance(statement, Assign):
         return () if statement.target.tensor == tensor else None
-    below = (path_to(child, tensor) for child in statement.children)
+    below = (statements_around(child, tensor) for child in statement.children)
     return next(((statement, *path) for path in below if path is not None), None)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..notation.nodes import Access, Expr
-from ..notation.nodes import transform as transform_value
+from ..notation.nodes import Access, Expr, transform_expression
 from ..notation.printer import show
 from .nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, transform
 
@@ -40,7 +39,7 @@ def _rewritten(statement: Stmt, written: Callable[[Access], Access]) -> Stmt:
         return written(node) if isinstance(node, Access) else None
 
     def assign(node: Stmt) -> Stmt | None:
-        return Assign(node.target, node.operator, transform_value(node.value, rule)) if isinstance(node, Assign) else None
+        return Assign(node.target, node.operator, transform_expression(node.value, rule)) if isinstance(node, Assign) else None
 
     return transform(statement, assign)
 

@@ -19,11 +19,11 @@ from .relations import (
 )
 from .shapes import Shape
 
-__all__ = ["Provenance", "Recovery", "Step"]
+__all__ = ["Derivation", "Provenance", "Recovery"]
 
 
 @frozen
-class Step:
+class Derivation:
     """How a variable is computed: by which relation, as its parent or as its child."""
 
     relation: Relation
@@ -38,7 +38,7 @@ class Provenance:
         self._made_by: dict[str, Relation] = {child: relation for relation in self.relations for child in relation.children}
         self._replaced_by: dict[str, list[Relation]] = {}
         self._originals: dict[str, tuple[str, ...]] = {}
-        self._derivations: dict[frozenset[str], dict[str, Step]] = {}
+        self._derivations: dict[frozenset[str], dict[str, Derivation]] = {}
         self._known_after: dict[tuple[str, ...], dict[str, int]] = {}
         for relation in self.relations:
             for parent in relation.parents if relation.replaces else ():
@@ -111,7 +111,7 @@ class Provenance:
         """Return the access whose positions a variable counts; only where ``space`` is "position"."""
         return self.position_relation(variable).access
 
-    def derivation(self, known: Iterable[str]) -> dict[str, Step]:
+    def derivation(self, known: Iterable[str]) -> dict[str, Derivation]:
         """Return how every variable that follows from ``known`` is computed, in an order in which that can be done.
 
         Parents from children come first, so that originals are read from stored coordinates where there are some.
@@ -121,23 +121,23 @@ class Provenance:
             self._derivations[start] = self._derive(start)
         return self._derivations[start]
 
-    def _derive(self, known: frozenset[str]) -> dict[str, Step]:
-        reached, steps = set(known), dict[str, Step]()
+    def _derive(self, known: frozenset[str]) -> dict[str, Derivation]:
+        reached, steps = set(known), dict[str, Derivation]()
         while (found := self._next_step(reached)) is not None:
             variable, step = found
             steps[variable] = step
             reached.add(variable)
         return steps
 
-    def _next_step(self, reached: set[str]) -> tuple[str, Step] | None:
+    def _next_step(self, reached: set[str]) -> tuple[str, Derivation] | None:
         for relation in reversed(self.relations):
             for parent in self._determined[relation]:
                 if parent not in reached and reached.issuperset(relation.sources_of_parent(parent, self)):
-                    return parent, Step(relation, True)
+                    return parent, Derivation(relation, True)
         for relation in self.relations:
             for child in relation.children:
                 if child not in reached and reached.issuperset(relation.sources_of_child(child, self)):
-                    return child, Step(relation, False)
+                    return child, Derivation(relation, False)
         return None
 
     def known_after(self, loops: Sequence[str]) -> Mapping[str, int]:

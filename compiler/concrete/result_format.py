@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..format import Format, csf_format, parse_format
-from ..notation.nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, accesses, walk
+from ..notation.nodes import Access, Add, Apply, Assignment, Div, Expr, Literal, Mul, Neg, accesses, walk_expression
 
 AUTO = "auto"
 """Asks for the format that ``auto_format`` chooses."""
@@ -37,7 +37,7 @@ def _is_product(value: Expr) -> bool:
     """Whether a value is one product of accesses and constants, signs aside, at most divided by constants."""
     return all(
         isinstance(node, (Access, Literal, Neg, Mul)) or (isinstance(node, Div) and isinstance(node.denominator, Literal))
-        for node in walk(value)
+        for node in walk_expression(value)
     )
 
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..format import Format
-from ..notation.nodes import Access, Div, Expr, accesses, transform, walk
+from ..notation.nodes import Access, Div, Expr, accesses, transform_expression, walk_expression
 from .annihilation import Patterns
 from .lattice import EVERYWHERE, Domain, Stored
-from .nodes import Forall, Stmt, assignments, path_to, reads
+from .nodes import Forall, Stmt, assignments, reads, statements_around
 from .provenance import Provenance
 
 
@@ -54,7 +54,7 @@ def shared_pattern(statement: Stmt, graph: Provenance, target: Access, form: For
         form: the format that is asked for.
         formats: of the operands, as they are read.
     """
-    path = path_to(statement, target.tensor)
+    path = statements_around(statement, target.tensor)
     written: dict[str, Expr] = {}
     for assign in assignments(statement):
         if assign.target.tensor in written or assign.target.tensor in formats:
@@ -64,7 +64,7 @@ def shared_pattern(statement: Stmt, graph: Provenance, target: Access, form: For
         return None
     value = written[target.tensor]
     for _ in range(len(written)):
-        value = transform(value, lambda node: written.get(node.tensor) if isinstance(node, Access) else None)
+        value = transform_expression(value, lambda node: written.get(node.tensor) if isinstance(node, Access) else None)
     operand = shared_operand(target, form, value, formats)
     if operand is None:
         return None
@@ -102,7 +102,7 @@ def shared_levels(target: Access, result: Format, operand: Access, form: Format)
 
 def denominators(value: Expr) -> tuple[Access, ...]:
     """Return the accesses that an expression divides by."""
-    return tuple(access for node in walk(value) if isinstance(node, Div) for access in accesses(node.denominator))
+    return tuple(access for node in walk_expression(value) if isinstance(node, Div) for access in accesses(node.denominator))
 
 
 def entries(value: Expr, formats: Mapping[str, Format]) -> Domain:

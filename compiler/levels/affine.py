@@ -18,7 +18,7 @@ from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, every, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, Select, Type, Value
 from .kind import LevelKind, Parts
-from .level import Keep, Level, Place, Subscript
+from .level import CompoundSubscript, Keep, Level, Place
 from .offset import OffsetLevel, modulo, passed, stride
 from .traversal import Claimed
 
@@ -72,7 +72,7 @@ class Part(LevelKind):
     def types(self, width: Type) -> dict[str, Type]:
         return {}
 
-    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
+    def seen(self, level: Level, subscript: Callable[[], CompoundSubscript]) -> Level:
         return PartLevel(self, level.index, level.extent)
 
 
@@ -120,7 +120,7 @@ class Resolving(LevelKind):
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
 
-    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
+    def seen(self, level: Level, subscript: Callable[[], CompoundSubscript]) -> Level:
         found = subscript()
         return AffineLevel(
             kind=self, index=level.index, extent=level.extent, unique=level.unique, arrays=level.arrays, length=level.length,

@@ -21,7 +21,7 @@ from ..ir.nodes import I64, Call, Step, Type, Value
 
 if TYPE_CHECKING:
     from ..storage.level_arrays import LevelArrays
-    from .level import Level, Listed, NewVariable, Subscript
+    from .level import CompoundSubscript, Level, Listed, NewVariable
     from .traversal import Claimed, Column, Frontier, Walk
 
 Parts = Mapping[str, NDArray[Any]]
@@ -176,7 +176,7 @@ class LevelKind(str):
 
     # Generated code
 
-    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
+    def seen(self, level: Level, subscript: Callable[[], CompoundSubscript]) -> Level:
         """Return a level of this kind for generated code; ``subscript`` returns the compound subscript of the level's index."""
         return level
 

@@ -82,7 +82,7 @@ class Place:
     positions: tuple[Value, ...] = ()
     end: Value | None = None
     first: Value | None = None
-    turn: Unresolved | None = None
+    turn: UnresolvedTerms | None = None
     begins: Begins | None = None
 
     @property
@@ -108,7 +108,7 @@ class LevelArray:
     type: Type
 
 
-class Unresolved(Protocol):
+class UnresolvedTerms(Protocol):
     """The rest of a compound subscript after some of its indices have values (``concrete.relations.sum``)."""
 
     @property
@@ -119,14 +119,14 @@ class Unresolved(Protocol):
     def most(self) -> Value: ...
     @property
     def reach(self) -> Value: ...
-    def reduced(self, value: Value, factor: int, /) -> Unresolved: ...
-    def at(self, value: Value, factor: int, coordinate: Value, /) -> Unresolved: ...
+    def reduced(self, value: Value, factor: int, /) -> UnresolvedTerms: ...
+    def at(self, value: Value, factor: int, coordinate: Value, /) -> UnresolvedTerms: ...
     def resolved(self, coordinate: Value, factor: int, /) -> Value: ...
     def first(self, coordinate: Value, factor: int, /) -> Value: ...
-    def kept(self, keep: Keep, name: str, /) -> Unresolved: ...
+    def kept(self, keep: Keep, name: str, /) -> UnresolvedTerms: ...
 
 
-class Subscript(Protocol):
+class CompoundSubscript(Protocol):
     """A compound subscript, for the level of one of its indices.
 
     Attributes:
@@ -139,7 +139,7 @@ class Subscript(Protocol):
     @property
     def stored(self) -> Value: ...
 
-    def before(self, value: Callable[[str], Value], /) -> Unresolved:
+    def before(self, value: Callable[[str], Value], /) -> UnresolvedTerms:
         """Return the rest of the subscript without this index, after the indices of earlier levels have values."""
         ...
 
@@ -147,7 +147,7 @@ class Subscript(Protocol):
         """Return the coordinate, given the values of all indices."""
         ...
 
-    def window(self, value: Callable[[str], Value | None], /) -> Unresolved:
+    def window(self, value: Callable[[str], Value | None], /) -> UnresolvedTerms:
         """Return the rest of the subscript; ``value`` gives None for indices without a value."""
         ...
 

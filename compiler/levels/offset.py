@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, add, integer, maximum, remainder
 from ..ir.nodes import I64, Select, Value
-from .level import Begins, Keep, Level, Place, Subscript, Unresolved
+from .level import Begins, CompoundSubscript, Keep, Level, Place, UnresolvedTerms
 
 _FAR = 1 << 40
 """The first step of a gallop that is to be a binary search: no fibre is as long."""
@@ -50,15 +50,15 @@ class OffsetLevel(Level):
     """
 
     inner: Level
-    subscript: Subscript
-    left: Unresolved | None = None
+    subscript: CompoundSubscript
+    left: UnresolvedTerms | None = None
     stride: Value | None = None
 
     def given(self, above: Place, coordinate: Callable[[str], Value]) -> Level:
         return replace(self, left=self.subscript.before(coordinate), stride=stride(above))
 
     @property
-    def known(self) -> Unresolved:
+    def known(self) -> UnresolvedTerms:
         """The rest of the subscript, which is known only below a place."""
         assert self.left is not None, f"the subscript of {self.index} has terms that are not known"
         return self.left

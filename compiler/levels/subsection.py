@@ -11,7 +11,7 @@ from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, compare, integer, maximum, minimum, subtract
 from ..ir.nodes import I64, Select, Type, Value
 from .kind import LevelKind
-from .level import Level, Place, Subscript
+from .level import CompoundSubscript, Level, Place
 from .offset import OffsetLevel, modulo, passed
 
 
@@ -44,7 +44,7 @@ class Subsection(LevelKind):
     def types(self, width: Type) -> dict[str, Type]:
         return self.inner.types(width)
 
-    def seen(self, level: Level, subscript: Callable[[], Subscript]) -> Level:
+    def seen(self, level: Level, subscript: Callable[[], CompoundSubscript]) -> Level:
         found = subscript()
         return SubsectionLevel(
             kind=self, index=level.index, extent=level.extent, arrays=level.arrays, length=level.length,

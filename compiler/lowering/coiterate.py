@@ -7,7 +7,7 @@ points become while loops, each until one of its operands is exhausted, with a c
 
 from __future__ import annotations
 
-from ..concrete.lattice import NOWHERE, Domain, is_everywhere, least_points, only_point, points, stored, without
+from ..concrete.lattice import NOWHERE, Domain, is_everywhere, least_points, only_point, points, stored_operands, without
 from ..concrete.nodes import LoopTag, Stmt, targets
 from ..errors import ScheduleError
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, multiply, quotient, subtract
@@ -40,7 +40,7 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
     found = _ordered(context, scope, index, cut, statement, domain(context, scope, statement, index))
     if found == NOWHERE:
         return []
-    operands = stored(found)
+    operands = stored_operands(found)
     if tag.merge == "locate":
         operands = () if is_everywhere(found) else _led(context, scope, index, operands)
     if tag.unit is not None:
@@ -48,7 +48,7 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
         operands = tuple(access for access in bound if not _next_kind(context, scope, access).passes)
     if tag.is_dealt:
         operands = _dealt_out(context, scope, index, operands)
-    found = without(found, frozenset(stored(found)) - frozenset(operands))
+    found = without(found, frozenset(stored_operands(found)) - frozenset(operands))
     if tag.is_dealt and len(operands) > 1:
         names = " and ".join(show(access) for access in operands)
         raise ScheduleError(
@@ -68,7 +68,7 @@ def _strategy(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, found: Domain, body: Body
 ) -> list[Step]:
     """Return the loops of the kind that the lattice of a domain asks for."""
-    operands, everywhere = stored(found), is_everywhere(found)
+    operands, everywhere = stored_operands(found), is_everywhere(found)
     if not operands or (everywhere and tag.is_dealt):
         return _range_loop(context, scope, index, window, statement, tag, body)
     if everywhere:
@@ -102,7 +102,7 @@ def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: S
     One that nothing else is merged with may be stepped through, unless the loop appends to a level of the result, or runs
     through a part of the coordinates, which unsorted ones are not searched for.
     """
-    operands = stored(found)
+    operands = stored_operands(found)
     unsorted = [access for access in operands if not _next_kind(context, scope, access).merges]
     rest = without(found, frozenset(unsorted))
     if is_everywhere(rest) and not is_everywhere(found) and only_point(found) is None:  # offsets of subsections bound what is visited

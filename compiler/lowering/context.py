@@ -10,7 +10,7 @@ from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Where, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
 from ..ir.nodes import Step, Type
-from ..notation.nodes import Access, Div, walk
+from ..notation.nodes import Access, Div, walk_expression
 from .assembly import Assembly
 from .hoisting import Hoisting
 from .parameters import Parameters
@@ -67,7 +67,7 @@ class Context:
         sums = sums_of((access, types[key].format) for access, key in keys.items())
         self.graph = Provenance((*sums, *program.relations))  # type: ignore[arg-type]  # relations are stored as objects in Program
         self.workspaces: dict[str, Workspace] = {workspace.name: workspace for workspace in program.workspaces}
-        self.divides = any(isinstance(node, Div) for assign in assignments(program.statement) for node in walk(assign.value))
+        self.divides = any(isinstance(node, Div) for assign in assignments(program.statement) for node in walk_expression(assign.value))
         self.completeness = Completeness(program.statement, self.graph, lambda name: name in self.results and types[name].format.is_dense)
         self._lower = lower
         self._writes = _by_target(program.statement)

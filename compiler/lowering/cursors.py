@@ -13,7 +13,7 @@ from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from .across import Across, across
 from .context import Context
-from .resolve import anchored, bounds, is_looked_up, named, stepping_level
+from .resolve import anchored, bounds, is_located, named, stepping_level
 from .scope import Place, Scope, Window
 
 
@@ -118,7 +118,7 @@ def window_bounds(context: Context, scope: Scope, access: Access, level: Level, 
 def skip_equal(context: Context, scope: Scope, access: Access, level: Level, end: Var, high: Value, coordinate: Value) -> Step:
     """Advance ``end`` past the positions that hold the same coordinate, at which an access is in ``scope``; by search where nothing walks
     along them."""
-    if is_looked_up(context, scope, access):
+    if is_located(context, scope, access):
         return SetVar(end, level.search(end, high, add(coordinate, ONE), "gallop", ONE))
     same = every([compare("<", end, high), compare("==", level.coordinate(end), coordinate)])
     return While(same, Steps((SetVar(end, ONE, "+"),)))

@@ -138,7 +138,7 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: 
     return body(scope)
 
 
-def is_looked_up(context: Context, scope: Scope, access: Access) -> bool:
+def is_located(context: Context, scope: Scope, access: Access) -> bool:
     """Whether the next level of an access is searched for a coordinate that is known already, not stepped through."""
     level = next_level(context, scope, access)
     return level is not None and coordinate(context, scope, level.index) is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..concrete.lattice import Domain, least_points, met, points, stored
+from ..concrete.lattice import Domain, least_points, met, points, stored_operands
 from ..concrete.nodes import Stmt
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, TRUE, ZERO, add, compare, subtract
@@ -72,7 +72,7 @@ class _Laid:
 def scattered(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body) -> list[Step]:
     """Return the loop over the coordinates of a domain at which some point of its lattice is present."""
     least = least_points(found)
-    operands = met([frozenset(stored(found))])
+    operands = met([frozenset(stored_operands(found))])
     driver = next((access for access in operands if all(access in point for point in least)), None)
     steps: list[Step] = []
     with context.names.block():

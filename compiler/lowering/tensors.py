@@ -11,7 +11,7 @@ from ..format import Format
 from ..frozen import frozen
 from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Type, Value, Var
-from ..levels.level import Level, LevelArray, Subscript
+from ..levels.level import CompoundSubscript, Level, LevelArray
 from ..notation.nodes import Access
 from ..notation.value_types import TYPES
 from ..workspaces.levels import Storage
@@ -109,7 +109,7 @@ class Tensors:
         width = I32 if kind.widths[place] == 32 else I64
         arrays = tuple(LevelArray(part, self._parameters.array(key, part, place, own), own) for part, own in what.types(width).items())
 
-        def subscript() -> Subscript:
+        def subscript() -> CompoundSubscript:
             mode, names = form.in_memory.order[place], [part.index for part in access.subscripts]
             relation = self._graph.made_by(SumRelation(form.compound_subscripts(names)[mode]).coordinate)
             assert isinstance(relation, SumRelation)

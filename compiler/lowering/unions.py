@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..concrete.lattice import Domain, least_points, met, stored
+from ..concrete.lattice import Domain, least_points, met, stored_operands
 from ..concrete.nodes import Stmt
 from ..ir.arithmetic import balanced, compare, every, minimum, some
 from ..ir.nodes import BOOL, I64, Declare, Select, Step, Steps, Value, Var, While
@@ -27,7 +27,7 @@ def united(
     """Return the loop over all coordinates of a domain, at each of which some point of its lattice is present."""
     steps: list[Step] = []
     with context.names.block():
-        cursors = cursors_of(context, scope, index, window, met([frozenset(stored(found))]), steps)
+        cursors = cursors_of(context, scope, index, window, met([frozenset(stored_operands(found))]), steps)
         with context.names.block():
             before: list[Step] = []
             named = [_with_coordinate(context, cursor, index, before) for cursor in cursors.values()]

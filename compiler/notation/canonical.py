@@ -7,7 +7,7 @@ The result becomes ``T0``, operands ``T1``, ``T2`` ... and indices ``i0``, ``i1`
 from __future__ import annotations
 
 from ..frozen import frozen
-from .nodes import Access, Affine, Assignment, Expr, accesses, transform
+from .nodes import Access, Affine, Assignment, Expr, accesses, transform_expression
 from .printer import show_assignment
 
 
@@ -46,7 +46,7 @@ def rename_assignment(assignment: Assignment, tensors: dict[str, str], indices: 
         return _renamed_access(expr, tensors, indices) if isinstance(expr, Access) else None
 
     target = _renamed_access(assignment.target, tensors, indices)
-    return Assignment(target, assignment.operator, transform(assignment.value, rule))
+    return Assignment(target, assignment.operator, transform_expression(assignment.value, rule))
 
 
 def _renamed_access(access: Access, tensors: dict[str, str], indices: dict[str, str]) -> Access:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..frozen import frozen
-from .nodes import Access, Add, Affine, Assignment, Expr, Literal, Mul, Sum, accesses, indices, transform, walk
+from .nodes import Access, Add, Affine, Assignment, Expr, Literal, Mul, Sum, accesses, indices, transform_expression, walk_expression
 from .printer import show
 
 MOST_FACTORS = 16
@@ -201,7 +201,7 @@ def _outside(assignment: Assignment, path: Path) -> frozenset[str]:
 
 def _names(value: Expr) -> set[str]:
     """Return all indices of an expression, those that it binds too."""
-    return {*indices(value), *(name for node in walk(value) if isinstance(node, Sum) for name in node.over)}
+    return {*indices(value), *(name for node in walk_expression(value) if isinstance(node, Sum) for name in node.over)}
 
 
 def _texts(product: Mul, base: int, stored: frozenset[str], made: Mapping[str, int]) -> tuple[tuple[int, str], ...]:
@@ -235,7 +235,7 @@ def _is_dense(factor: Expr, own: Access, stored: frozenset[str]) -> bool:
 
 def _binds(factor: Expr, own: Access) -> bool:
     """Whether a sum inside a factor takes an index of the operand for its own."""
-    return any(isinstance(node, Sum) and not {*own.indices}.isdisjoint(node.over) for node in walk(factor))
+    return any(isinstance(node, Sum) and not {*own.indices}.isdisjoint(node.over) for node in walk_expression(factor))
 
 
 def _sign(product: Mul, index: str, names: Mapping[str, str]) -> str:
@@ -261,7 +261,7 @@ def _renamed_text(value: Expr, names: Mapping[str, str], made: Mapping[str, int]
             case _:
                 return None
 
-    return show(transform(value, rule))
+    return show(transform_expression(value, rule))
 
 
 def _renamed(subscript: Affine, names: Mapping[str, str]) -> Affine:

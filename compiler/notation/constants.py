@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .functions import number_of
-from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, transform
+from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, transform_expression
 
 
 def constant_value(expr: Expr) -> float | None:
@@ -44,7 +44,7 @@ def is_constant(expr: Expr) -> bool:
 
 def value_of_nothing(expr: Expr) -> float:
     """Return what an expression is worth where none of the tensors that it reads has an entry."""
-    nothing = transform(expr, lambda node: Literal(0.0) if isinstance(node, Access) else None)
+    nothing = transform_expression(expr, lambda node: Literal(0.0) if isinstance(node, Access) else None)
     constant = constant_value(nothing)
     return math.nan if constant is None else constant
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen
-from .nodes import Apply, Expr, Literal, Sum, walk
+from .nodes import Apply, Expr, Literal, Sum, walk_expression
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 SUM = "sum"
@@ -63,7 +63,7 @@ FUNCTIONS: dict[str, Function] = {
 
 def has_functions(value: Expr) -> bool:
     """Whether an expression has functions, comparisons or explicit sums, beside the signs of its semiring."""
-    return any(isinstance(node, Apply | Sum) for node in walk(value))
+    return any(isinstance(node, Apply | Sum) for node in walk_expression(value))
 
 
 def whole_exponent(exponent: Expr) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 
 from ..frozen import frozen
-from .nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, index_subscript, indices, transform
+from .nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, index_subscript, indices, transform_expression
 from .terms import terms
 
 
@@ -60,7 +60,7 @@ def with_sums(value: Expr, left: tuple[str, ...]) -> Expr:
 
 def _expanded(found: Resolved) -> Expr:
     sums = {each.target.tensor: _sum_of(each) for each in found.definitions}
-    return transform(found.value, lambda part: sums.get(part.tensor) if isinstance(part, Access) else None)
+    return transform_expression(found.value, lambda part: sums.get(part.tensor) if isinstance(part, Access) else None)
 
 
 def _sum_of(definition: Definition) -> Expr:

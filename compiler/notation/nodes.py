@@ -68,7 +68,7 @@ class Expr:
     @Kept
     def accesses(self) -> tuple[Access, ...]:
         """The accesses in the expression in written order, repeats included."""
-        return tuple(node for node in walk(self) if isinstance(node, Access))
+        return tuple(node for node in walk_expression(self) if isinstance(node, Access))
 
     def rebuild(self, children: tuple[Expr, ...]) -> Expr:
         """Return the same node over other children."""
@@ -223,7 +223,7 @@ class Assignment:
     text: str = field(default="", compare=False, repr=False)
 
 
-def walk(expr: Expr) -> Iterator[Expr]:
+def walk_expression(expr: Expr) -> Iterator[Expr]:
     """Yield ``expr`` and everything below it, parents first, left to right."""
     waiting = [expr]
     while waiting:
@@ -239,7 +239,7 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
 
 def operation_count(expr: Expr) -> int:
     """Return how many operations one evaluation takes."""
-    return sum(max(len(node.children) - 1, 1) for node in walk(expr) if node.children)
+    return sum(max(len(node.children) - 1, 1) for node in walk_expression(expr) if node.children)
 
 
 def indices(expr: Expr) -> tuple[str, ...]:
@@ -258,9 +258,9 @@ def unbound(expr: Expr) -> tuple[str, ...]:
             return tuple(dict.fromkeys(name for child in expr.children for name in unbound(child)))
 
 
-def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+def transform_expression(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
     """Rebuild ``expr`` bottom-up; ``rule`` gives a replacement for a node, or None to keep it."""
-    children = tuple(transform(child, rule) for child in expr.children)
+    children = tuple(transform_expression(child, rule) for child in expr.children)
     rebuilt = expr if all(a is b for a, b in zip(children, expr.children, strict=True)) else expr.rebuild(children)
     replacement = rule(rebuilt)
     return rebuilt if replacement is None else replacement

@@ -12,7 +12,7 @@ from ..errors import DataError
 from ..shown import shown
 from ..source import pointing
 from .functions import FUNCTIONS, MOST_EXPONENT, whole_exponent
-from .nodes import Apply, Assignment, Div, Literal, Neg, walk
+from .nodes import Apply, Assignment, Div, Literal, Neg, walk_expression
 
 TYPES = {
     "float64": "f64", "float32": "f32", "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -30,7 +30,7 @@ def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtyp
     given = [np.dtype(kind) for kind in dtypes]
     if not given:
         return np.dtype(np.float64)
-    nodes = list(walk(assignment.value))
+    nodes = list(walk_expression(assignment.value))
     weak = [type(node.value)() for node in nodes if isinstance(node, Literal)]
     kind = np.result_type(*given, *weak)
     divides = any(isinstance(node, Div) or (isinstance(node, Apply) and FUNCTIONS[node.function].of_floats) for node in nodes)
@@ -59,7 +59,7 @@ def check_values(assignment: Assignment, kind: np.dtype) -> None:
     Raises:
         DataError: a constant cannot be held exactly by an integer type, or ``-`` stands between truth values.
     """
-    for node in walk(assignment.value):
+    for node in walk_expression(assignment.value):
         if isinstance(node, Literal) and kind.kind in "iu" and not _holds(kind, node.value):
             raise DataError(f"constant {node.value} of '{assignment.text}' is no value of type {kind}; convert an operand to a wider type")
         if isinstance(node, Apply) and node.function == "pow" and kind.kind != "f" and whole_exponent(node.arguments[1]) is None:

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import NoReturn
 
 from ..errors import ScheduleError
-from ..notation.nodes import Access, Assignment, Expr, transform
+from ..notation.nodes import Access, Assignment, Expr, transform_expression
 from ..source import quoted
 from .build_options import compiler_fault, flags_fault
 from .directives import DIRECTIVES, Directive, Parameter, Required
@@ -152,7 +152,7 @@ class _Check:
 
 
 def _plain(value: Expr) -> Expr:
-    return transform(value, _plainly)
+    return transform_expression(value, _plainly)
 
 
 def _plainly(node: Expr) -> Expr | None:

@@ -77,7 +77,7 @@ def _changed(statement: Stmt, places: frozenset[int], change: Callable[[Access],
             return None
         target = access(node.target)
         assert isinstance(target, Access)
-        return Assign(target, node.operator, notation.transform(node.value, access))
+        return Assign(target, node.operator, notation.transform_expression(node.value, access))
 
     return transform(statement, rule)
 

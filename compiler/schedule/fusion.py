@@ -162,7 +162,7 @@ def _narrowed(program: Program, index: str, joined: Forall) -> Program:
             return None
         target = access(node.target) or node.target
         assert isinstance(target, Access)
-        return Assign(target, node.operator, notation.transform(node.value, access))
+        return Assign(target, node.operator, notation.transform_expression(node.value, access))
 
     workspaces = tuple(
         replace(space, indices=tuple(name for name in space.indices if name != index)) if space.name in lost else space

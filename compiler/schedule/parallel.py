@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..concrete.apart import apart
 from ..concrete.assembled import handing, ordered_loops
-from ..concrete.lattice import is_everywhere, stored
+from ..concrete.lattice import is_everywhere, stored_operands
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
@@ -66,7 +66,7 @@ def _check_coiteration(program: Program, address: Address, loop: Forall, graph: 
     if not completed or loop.tag.merge == "locate":
         return
     found = Iteration(program, context).stepped(loop.body, (*around, loop.index), completed)
-    operands = set(stored(found))
+    operands = set(stored_operands(found))
     if graph.space(loop.index) == "position":
         operands |= {graph.position_access(loop.index)}
     repeated = sorted(show(access) for access in operands if _repeats(access, completed, context))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..notation.nodes import Access, Affine, Assignment, Expr, transform
+from ..notation.nodes import Access, Affine, Assignment, Expr, transform_expression
 from .directives import Directive
 
 
@@ -53,7 +53,7 @@ def _renamed(value: object, names: Mapping[str, str]) -> object:
 
 def rename_expression(value: Expr, names: Mapping[str, str]) -> Expr:
     """Return an expression with other names of tensors and indices; names that are not in the mapping stay."""
-    return transform(value, lambda node: _renamed_access(node, names) if isinstance(node, Access) else None)
+    return transform_expression(value, lambda node: _renamed_access(node, names) if isinstance(node, Access) else None)
 
 
 def _renamed_access(access: Access, names: Mapping[str, str]) -> Access:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where
-from ..notation.nodes import Access, Add, Apply, Expr, Sum, transform, unbound
+from ..notation.nodes import Access, Add, Apply, Expr, Sum, transform_expression, unbound
 from ..notation.order_free import flattened, order_free_text
 from ..notation.printer import show
 from ..notation.terms import Term, addend_count, distributed
@@ -17,7 +17,7 @@ MOST_PIECES = 4096
 
 def with_meanings(value: Expr, meanings: Mapping[str, Expr]) -> Expr:
     """Return an expression with what workspaces hold in the place of their reads."""
-    return transform(value, lambda part: meanings.get(part.tensor) if isinstance(part, Access) else None)
+    return transform_expression(value, lambda part: meanings.get(part.tensor) if isinstance(part, Access) else None)
 
 
 def sum_of(value: Expr, kept: frozenset[str]) -> Expr:

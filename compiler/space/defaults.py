@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from ..concrete.nodes import Assign, Stmt, transform
 from ..format import Format
-from ..notation.nodes import Access, Expr, accesses
-from ..notation.nodes import transform as transform_expr
+from ..notation.nodes import Access, Expr, accesses, transform_expression
 
 
 def with_default_protocols(statement: Stmt, formats: Mapping[str, Format]) -> Stmt:
@@ -23,7 +22,7 @@ def with_default_protocols(statement: Stmt, formats: Mapping[str, Format]) -> St
             return None
         stored = [access for access in accesses(node.value) if access.tensor in formats]
         driven = {name for access in stored for name in _stepped(_with_stored(access, formats[access.tensor]))}
-        return Assign(node.target, node.operator, transform_expr(node.value, lambda value: _chosen(value, formats, driven)))
+        return Assign(node.target, node.operator, transform_expression(node.value, lambda value: _chosen(value, formats, driven)))
 
     return transform(statement, rule)
 

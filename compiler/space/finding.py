@@ -13,8 +13,7 @@ from ..concrete.nodes import PLAIN, Assign, Forall, LoopTag, Program, Stmt, Wher
 from ..concrete.relations import BoundRelation
 from ..errors import ScheduleError
 from ..format import Format
-from ..notation.nodes import Access, Affine, Expr, accesses, index_subscript
-from ..notation.nodes import transform as transform_expr
+from ..notation.nodes import Access, Affine, Expr, accesses, index_subscript, transform_expression
 from ..schedule.apply import apply_schedule
 from ..schedule.dependence import graph_of
 from ..schedule.schedule import Schedule
@@ -127,7 +126,7 @@ class _Reader:
     def _over_pieces(self, node: Stmt) -> Stmt | None:
         match node:
             case Assign(target, operator, value):
-                return Assign(self._wide(target), operator, transform_expr(value, self._wide_read))
+                return Assign(self._wide(target), operator, transform_expression(value, self._wide_read))
             case Forall(index):
                 return replace(node, index=self.loops.names[self.loops.base(index)])
             case _:
@@ -220,7 +219,8 @@ def _assigns(statement: Stmt) -> list[Assign]:
 def _without_protocols(node: Stmt) -> Stmt | None:
     if not isinstance(node, Assign):
         return None
-    return replace(node, value=transform_expr(node.value, lambda part: replace(part, protocols=()) if isinstance(part, Access) else None))
+    value = transform_expression(node.value, lambda part: replace(part, protocols=()) if isinstance(part, Access) else None)
+    return replace(node, value=value)
 
 
 def _written(node: Stmt, loops: tuple[str, ...], outside: Mapping[str, int], result: str, roots: int) -> Stmt:

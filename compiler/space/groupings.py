@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import product
 
 from ..frozen import frozen
-from ..notation.nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, accesses, transform
+from ..notation.nodes import Access, Add, Apply, Div, Expr, Mul, Neg, Sum, accesses, transform_expression
 from ..notation.printer import show
 from .forms import Form, canonical_text, unwatched
 from .statements import Grouping, Hole, Statement, Statements, workspace_access, workspace_number
@@ -175,7 +175,7 @@ def _numbered(values: tuple[Expr, ...], table: Statements) -> Grouping:
         carries = left if root else needs - statement.summed
         if not root and statement.operator == "+=":
             carries = _used_outside(carries, place, placed, parents, left)
-        value = transform(statement.value, lambda part: _renumbered(part, numbers))
+        value = transform_expression(statement.value, lambda part: _renumbered(part, numbers))
         numbers.append(table.add(Statement(value, statement.operator, root, statement.summed, needs, carries), numbers))
     roots = (number for place, number in enumerate(numbers) if place not in parents)
     return Grouping(tuple(sorted(numbers)), tuple(sorted(roots)))

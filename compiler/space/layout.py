@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..frozen import frozen
 from .grammar import Derivation
-from .nestings import Cut, Loop, Nestings, Run, Scope
+from .nestings import Cut, Executed, Loop, Nestings, Scope
 
 
 @frozen
@@ -78,7 +78,7 @@ def _walk(nestings: Nestings, scope: Scope, derivation: Derivation, outer: tuple
         (derivation,) = derivation.parts
     enclosing = (*outer, *opened)
     match derivation.label:
-        case Run(statement):
+        case Executed(statement):
             layout.enclosing[statement] = enclosing
             return Nest(tuple(opened), statement)
         case Cut():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..concrete.nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
-from ..notation.nodes import Access, Expr, index_subscript, transform
+from ..notation.nodes import Access, Expr, index_subscript, transform_expression
 from .layout import Layout, Nest
 from .nestings import Nestings
 from .statements import Statements, workspace_number
@@ -92,7 +92,7 @@ class _Writer:
                 named, chosen = expr, ["locate"] * len(expr.subscripts)
             return Access(named.tensor, named.subscripts, tuple(chosen) if self.nestings.protocols else (), span=expr.span)
 
-        return transform(statement.value, rule)
+        return transform_expression(statement.value, rule)
 
     def _protocol(self, number: int, place: int, mode: int) -> str:
         return self.layout.protocols.get((number, place, mode), "locate")

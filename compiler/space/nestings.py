@@ -32,7 +32,7 @@ class Cut:
 
 
 @frozen
-class Run:
+class Executed:
     """No loop is left: the statement is executed."""
 
     statement: int
@@ -125,7 +125,7 @@ class Nestings:
 
     def _continuations(self, scope: Scope) -> list[Alternative[Scope]]:
         if len(scope.statements) == 1 and not scope.loops:
-            return [Alternative(Run(scope.statements[0]))]
+            return [Alternative(Executed(scope.statements[0]))]
         found = [self._opened(scope, name) for name in scope.loops if self._may_open(scope, name)]
         if len(scope.statements) > 1 and not scope.fresh:
             found += [self._cut(scope, tops) for tops in self._cuts(scope)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from ..concrete.lattice import stored as operands_of
+from ..concrete.lattice import stored_operands
 from ..concrete.nodes import Forall, Program, operand_of
 from ..format import Format
 from ..levels import COMPRESSED, level_kinds
@@ -41,7 +41,7 @@ def _merges(program: Program, situation: Situation) -> Iterator[Hole]:
         around = tuple(frame.index for frame in frames(program.statement, (*address, 0)) if isinstance(frame, Forall))
         known = graph.known_after(around)
         completed = tuple(index for index in graph.originals(node.index) if known.get(index) == len(around) - 1)
-        if completed and len(set(operands_of(iteration.stepped(node.body, around, completed)))) > 1:
+        if completed and len(set(stored_operands(iteration.stepped(node.body, around, completed)))) > 1:
             path = path_to(program.statement, address) or None
             label = "_".join(map(str, (node.index, *(path or ()))))
             yield Hole(f"merge_{label}", (None, *(d.Merge(node.index, strategy, path=path) for strategy in d.MERGES)))

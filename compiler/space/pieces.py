@@ -16,7 +16,7 @@ from itertools import combinations, permutations, product
 
 from ..format import Format
 from ..frozen import frozen
-from ..notation.nodes import Access, Affine, Assignment, Expr, Sum, accesses, transform
+from ..notation.nodes import Access, Affine, Assignment, Expr, Sum, accesses, transform_expression
 from .choices import All, Choice, OneOf
 from .forms import unwatched
 
@@ -224,7 +224,7 @@ class Pieces:
     @property
     def assignment(self) -> Assignment:
         """The assignment with every subscript as all loops that its index may become."""
-        value = transform(widened(self._assignment.value, self.widened), self._over_loops)
+        value = transform_expression(widened(self._assignment.value, self.widened), self._over_loops)
         return Assignment(self.widened(self._assignment.target), self._assignment.operator, value)
 
     def _over_loops(self, part: Expr) -> Expr | None:
@@ -245,7 +245,7 @@ class Pieces:
 
 def widened(value: Expr, change: Callable[[Access], Access]) -> Expr:
     """Return an expression with other accesses."""
-    return transform(value, lambda part: change(part) if isinstance(part, Access) else None)
+    return transform_expression(value, lambda part: change(part) if isinstance(part, Access) else None)
 
 
 def _with_coordinates(appearing: Sequence[Access], name: str, form: Format) -> frozenset[str]:

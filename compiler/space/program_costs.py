@@ -14,7 +14,7 @@ from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, assignments, 
 from ..concrete.provenance import Provenance
 from ..errors import ExpressionError
 from ..format import Format
-from ..notation.nodes import Access, Add, Assignment, Expr, accesses, operation_count, walk
+from ..notation.nodes import Access, Add, Assignment, Expr, accesses, operation_count, walk_expression
 from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from .forests.contraction import Contraction, contraction_of
@@ -125,7 +125,7 @@ def _entered(expr: Expr, loops: tuple[str, ...], program: Program, formats: Mapp
 
 def _stored(expr: Expr, program: Program, formats: Mapping[str, Format]) -> Iterator[tuple[Access, tuple[str, ...], Format]]:
     """Yield the sparse accesses of an expression with the indices of their levels."""
-    for access in walk(expr):
+    for access in walk_expression(expr):
         if isinstance(access, Access) and access.tensor in formats and access.is_plain:
             form = access.stored or said_of(access, program.conversions) or formats[access.tensor]
             if not form.is_dense:

@@ -13,7 +13,7 @@ from typing import NoReturn
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Where
 from ..errors import ExpressionError
 from ..frozen import frozen
-from ..notation.nodes import Access, Expr, accesses, transform
+from ..notation.nodes import Access, Expr, accesses, transform_expression
 from ..notation.parser import parse
 from ..notation.printer import show
 from ..source import Span, pointing
@@ -57,7 +57,7 @@ def show_value(value: Expr) -> str:
         written.append(show_access(node))
         return Access(f"\0{len(written) - 1}\0")
 
-    text = show(transform(value, rule))
+    text = show(transform_expression(value, rule))
     return re.sub("\0(\\d+)\0", lambda match: written[int(match.group(1))], text)
 
 
@@ -213,7 +213,7 @@ class _Reader:
                 self._refuse(f"{node.tensor} has {modes} modes and {len(own)} protocols; name one for each mode or none", own[0])
             return replace(node, protocols=tuple(word.text for word in own))
 
-        target, value = rule(assign.target), transform(assign.value, rule)
+        target, value = rule(assign.target), transform_expression(assign.value, rule)
         assert isinstance(target, Access)
         self._check(target, "written", WRITE_PROTOCOLS, protocols)
         for access in accesses(value):

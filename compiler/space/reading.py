@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, Where, said_of, targets, transform, walk
 from ..format import Format
-from ..notation.nodes import Access, Expr
-from ..notation.nodes import transform as transform_expr
+from ..notation.nodes import Access, Expr, transform_expression
 from .defaults import level_protocols, with_default_protocols
 from .naming import write_protocols
 
@@ -74,7 +73,7 @@ def _by_mode(node: Stmt, program: Program, formats: Mapping[str, Format]) -> Stm
         chosen = part.protocols or level_protocols(form)
         return Access(part.tensor, part.subscripts, tuple(chosen[form.level_of(mode)] for mode in range(len(form))))
 
-    return Assign(Access(node.target.tensor, node.target.subscripts), node.operator, transform_expr(node.value, access))
+    return Assign(Access(node.target.tensor, node.target.subscripts), node.operator, transform_expression(node.value, access))
 
 
 def _written(node: Stmt, loops: tuple[str, ...], outside: Mapping[str, int]) -> Stmt:

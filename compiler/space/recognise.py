@@ -13,7 +13,7 @@ from ..notation.nodes import Access, Expr, accesses
 from ..notation.printer import show
 from .forms import canonical_text
 from .grammar import Derivation
-from .nestings import Cut, Loop, Nestings, Run, Scope
+from .nestings import Cut, Executed, Loop, Nestings, Scope
 
 
 @frozen
@@ -133,7 +133,7 @@ class Recognizer:
             rest = self._derive(inner[0], Read(nest.loops[1:], nest.assign, nest.parts))
             return None if rest is None or choices is None else Derivation(Loop(nest.loops[0]), choices, (rest,))
         if nest.assign is not None:
-            label = Run(self.numbers[id(nest.assign)])
+            label = Executed(self.numbers[id(nest.assign)])
             return None if self.nestings.continued(scope, label) is None else Derivation(label, 0, ())
         sides = sorted(((self._statements(part), part) for part in nest.parts), key=lambda side: side[0][-1])
         label = Cut(tuple(statements for statements, _ in sides))

@@ -59,7 +59,7 @@ def _position(access: Access, mode: int, loops: Sequence[str]) -> int:
     return max((loops.index(name) for name in access.subscripts[mode].indices), default=-1)
 
 
-def workspace_kind(workspace: Workspace, statement: Stmt, sparse: bool = False) -> str:
+def kind_for_protocols(workspace: Workspace, statement: Stmt, sparse: bool = False) -> str:
     """Return the storage that serves the protocols of a workspace.
 
     One mode is an array, with a list of coordinates if it is stepped through, or if the result is ``sparse`` and stores

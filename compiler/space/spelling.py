@@ -17,8 +17,7 @@ from ..concrete.concretize import Concretized
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, operand_of, said_of, transform
 from ..errors import ScheduleError
 from ..format import Format
-from ..notation.nodes import Access, Assignment, Expr, index_subscript
-from ..notation.nodes import transform as transform_expr
+from ..notation.nodes import Access, Assignment, Expr, index_subscript, transform_expression
 from ..notation.order_free import order_free_text
 from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, frames, path_to
@@ -28,7 +27,7 @@ from ..schedule.schedule import Schedule
 from ..workspaces import keeps_entries
 from .layout import Layout, Nest
 from .naming import workspace_names
-from .reformat import concordant_format, ordered_format, workspace_kind
+from .reformat import concordant_format, kind_for_protocols, ordered_format
 from .space import Member
 from .statements import workspace_number
 
@@ -150,7 +149,7 @@ class Speller:
                 return None
             return self._access(other) if self.table[other].summed else self.addend(other)
 
-        return self.said(flatten(transform_expr(self.table[number].value, rule)))
+        return self.said(flatten(transform_expression(self.table[number].value, rule)))
 
     def _access(self, number: int) -> Access:
         return Access(self.names[number], tuple(map(index_subscript, self._carried(number))))
@@ -248,7 +247,8 @@ class Speller:
 
     def _kinds(self) -> None:
         sparse = not self.formats[self.table.target.tensor].is_dense
-        kinds = {space.name: workspace_kind(space, self.program.statement, sparse) for space in self.program.workspaces if space.indices}
+        spaces = [space for space in self.program.workspaces if space.indices]
+        kinds = {space.name: kind_for_protocols(space, self.program.statement, sparse) for space in spaces}
         keeping = {name for name, kind in kinds.items() if keeps_entries(kind)}.union(map(self._name, self.roots) if sparse else ())
         asked = handing(self.program.statement, keeping)  # what they read has to know its entries too
         for name, kind in kinds.items():

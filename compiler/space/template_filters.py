@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ..concrete.lattice import stored as operands_of
+from ..concrete.lattice import stored_operands
 from ..concrete.provenance import Provenance
 from ..concrete.relations import CollapseRelation, SplitRelation
 from ..frozen import frozen
@@ -208,7 +208,7 @@ def _coiterates(template: Transformation, loop: str) -> bool:
         return False
     context = Context(partition.situation.formats, partition.situation.extents)
     around = template.order[: place + 1]
-    operands = set(operands_of(Iteration(partition.program, context).stepped(partition.program.statement, around, completed)))
+    operands = set(stored_operands(Iteration(partition.program, context).stepped(partition.program.statement, around, completed)))
     positions = {graph.position_access(loop)} if graph.space(loop) == "position" else set()
     return len(operands | positions) > 1
 

@@ -18,10 +18,10 @@ from ..warn import inform
 
 def threads_for(work: int) -> int:
     """Return how many threads a pass over a number of elements is worth: one for short passes."""
-    return thread_count() if work >= 1 << 16 else 1
+    return helper_threads() if work >= 1 << 16 else 1
 
 
-def thread_count() -> int:
+def helper_threads() -> int:
     """Return the number of threads that helpers use: SPARSETUNE_THREADS, else the cores that this process may use."""
     team.respect_limits()
     asked = os.environ.get("SPARSETUNE_THREADS", "")

@@ -10,8 +10,7 @@ from random import Random
 from sparsetune.compiler.concrete.nodes import Forall, Program, assignments, loops, reads, walk
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.format import Format
-from sparsetune.compiler.notation.nodes import Access, Literal, Mul
-from sparsetune.compiler.notation.nodes import walk as walk_expression
+from sparsetune.compiler.notation.nodes import Access, Literal, Mul, walk_expression
 from sparsetune.compiler.notation.printer import show
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.dependence import graph_of

@@ -14,9 +14,19 @@ from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads
 from ...compiler.errors import ExpressionError
 from ...compiler.format import Format
 from ...compiler.frozen import frozen
-from ...compiler.notation.nodes import Access, Add, Assignment, Div, Expr, Literal, Mul, Neg, accesses
-from ...compiler.notation.nodes import transform as transform_expr
-from ...compiler.notation.nodes import walk as walk_expr
+from ...compiler.notation.nodes import (
+    Access,
+    Add,
+    Assignment,
+    Div,
+    Expr,
+    Literal,
+    Mul,
+    Neg,
+    accesses,
+    transform_expression,
+    walk_expression,
+)
 from ...compiler.notation.terms import terms
 
 Number = int | float
@@ -50,7 +60,8 @@ def quotients_everywhere(assignment: Assignment, formats: Mapping[str, Format]) 
     """
     free = frozenset(assignment.target.indices)
     whole = (term.value for term in terms(assignment.value, free) if not term.reduced)
-    complete = formats[assignment.target.tensor].is_dense and any(isinstance(node, Div) for value in whole for node in walk_expr(value))
+    divides = any(isinstance(node, Div) for value in whole for node in walk_expression(value))
+    complete = formats[assignment.target.tensor].is_dense and divides
     dense = frozenset(name for name, form in formats.items() if form.is_dense)
     return lambda denominator: complete or not dense.issuperset(access.tensor for access in accesses(denominator))
 
@@ -121,7 +132,7 @@ class Algebra:
             return self.fill(value.tensor) if isinstance(value, Access) and absent(value) else None
 
         def rule(node: Stmt) -> Stmt | None:
-            return Assign(node.target, node.operator, transform_expr(node.value, filled)) if isinstance(node, Assign) else None
+            return Assign(node.target, node.operator, transform_expression(node.value, filled)) if isinstance(node, Assign) else None
 
         return transform(statement, rule)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...compiler.space.grammar import Alternative, Derivation
-from ...compiler.space.nestings import Cut, Loop, Run, Scope
+from ...compiler.space.nestings import Cut, Executed, Loop, Scope
 from .steps import Case, Opened, Outcome, Situation, States, Steps
 
 Outcomes = dict[Outcome, int]
@@ -57,7 +57,7 @@ class Census:
 
     def _continued(self, situation: Situation, option: Alternative[Scope]) -> Iterator[tuple[Outcome, int]]:
         match option.label:
-            case Run(statement):
+            case Executed(statement):
                 yield self.steps.run(situation, statement), 1
             case Loop(name):
                 for opened in self.steps.openings(situation, name, option.parts[0]):
@@ -92,7 +92,7 @@ class Census:
             return
         for option, _ in self.steps.grammar.alternatives(situation.scope):
             match option.label:
-                case Run(statement):
+                case Executed(statement):
                     if self.steps.run(situation, statement) == wanted:
                         yield Derivation(option.label, 0, ())
                 case Loop(name):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ...compiler.space.nestings import Cut, Loop, Run, Scope
+from ...compiler.space.nestings import Cut, Executed, Loop, Scope
 from .gathering import goes_further
 from .steps import Case, Opened, Outcome, Situation, States, Steps
 
@@ -100,7 +100,7 @@ class CheapestSearch:
         """Yield the outcomes of executing or cutting a scope at once."""
         for option, _ in self.steps.grammar.alternatives(situation.scope):
             match option.label:
-                case Run(statement):
+                case Executed(statement):
                     yield self.steps.run(situation, statement)
                 case Cut():
                     yield from self._cut(situation, option.parts)

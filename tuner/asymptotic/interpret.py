@@ -17,8 +17,7 @@ from itertools import product
 
 from ...compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, assignments, reads, transform
 from ...compiler.frozen import frozen
-from ...compiler.notation.nodes import Access, Affine, Expr
-from ...compiler.notation.nodes import transform as transform_expr
+from ...compiler.notation.nodes import Access, Affine, Expr, transform_expression
 from ...compiler.space.forms import unwatched
 from .algebra import Untouched, written
 from .gathering import Gathering
@@ -201,7 +200,7 @@ def _distinct_reads(statement: Stmt) -> Stmt:
     """Copy every access, so that reads that are written alike can be told apart by identity."""
     return transform(
         statement,
-        lambda node: Assign(node.target, node.operator, transform_expr(node.value, _copied)) if isinstance(node, Assign) else None,
+        lambda node: Assign(node.target, node.operator, transform_expression(node.value, _copied)) if isinstance(node, Assign) else None,
     )
 
 

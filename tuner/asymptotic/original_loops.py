@@ -11,8 +11,7 @@ from functools import reduce
 
 from ...compiler.concrete.nodes import Assign, Forall, Program, Stmt, transform
 from ...compiler.concrete.relations import CollapseRelation, Relation, SplitRelation
-from ...compiler.notation.nodes import Access, Expr, index_subscript
-from ...compiler.notation.nodes import transform as transform_expr
+from ...compiler.notation.nodes import Access, Expr, index_subscript, transform_expression
 
 
 def original_loops(program: Program) -> Stmt:
@@ -44,9 +43,9 @@ def original_loops(program: Program) -> Stmt:
             case Forall(index, body):
                 return reduce(lambda inner, name: Forall(name, inner), reversed(originals(index)), body)
             case Assign(target, operator, value):
-                renamed = transform_expr(target, access)
+                renamed = transform_expression(target, access)
                 assert isinstance(renamed, Access)
-                return Assign(renamed, operator, transform_expr(value, access))
+                return Assign(renamed, operator, transform_expression(value, access))
             case _:
                 return None
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from ...compiler.notation.nodes import Access, Expr, Literal, accesses, transform
+from ...compiler.notation.nodes import Access, Expr, Literal, accesses, transform_expression
 from ...compiler.space.nestings import Nestings
 from ...compiler.space.statements import workspace_number
 from .algebra import Algebra
@@ -61,7 +61,7 @@ class Variations:
         """Return the sparse operands, then the workspaces, that a statement reads."""
         known = self._accesses.get(statement)
         if known is None:
-            value = self._values[statement] = transform(self._nestings.table[statement].value, _copied)
+            value = self._values[statement] = transform_expression(self._nestings.table[statement].value, _copied)
             known = self._accesses[statement] = _reads(value, self._nestings.sparse)
         return known
 
@@ -146,7 +146,7 @@ class Variations:
         if key not in self._left:
             reads = self.reads(number)
             fills = {id(access): self._algebra.fill(access.tensor) for place, access in enumerate(reads) if place not in left}
-            value = self._algebra.simplified(transform(self._values[number], lambda node: fills.get(id(node))))
+            value = self._algebra.simplified(transform_expression(self._values[number], lambda node: fills.get(id(node))))
             remaining = {id(access) for access in accesses(value)}
             done = isinstance(value, Literal) and value.value == self._algebra.zero
             self._left[key] = None if done else frozenset(place for place, access in enumerate(reads) if id(access) in remaining)

@@ -91,7 +91,7 @@ def _understood(kernel: str, formats: str, semiring: str) -> _Kernel | str:
         if len(given) != len(tensors):
             return f"workload.formats has {len(given)} formats for {len(tensors)} tensors"
         known = formats_of(assignment, dict(zip(tensors, given, strict=True)))
-        plain = viewed(assignment, known, determined, boundary or None)
+        plain = view_subscripts(assignment, known, determined, boundary or None)
         default = concretize(plain.assignment, plain.formats, add, multiply)
         indices = frozenset((*(name for name, _ in names.indices), *(writing.index for writing in writings_of(assignment))))
         return _Kernel(assignment, known, tensors, indices, default)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...compiler.concrete.affine import Viewed, is_affine, viewed
+from ...compiler.concrete.affine import Viewed, is_affine, view_subscripts
 from ...compiler.concrete.check import formats_of
 from ...compiler.errors import FormatError, SparsetuneError
 from ...compiler.notation.functions import has_functions
@@ -113,7 +113,7 @@ class Referee:
 
     def _plain(self, assignment: Assignment) -> Viewed:
         known = formats_of(assignment, self.task.formats)
-        return viewed(assignment, known, free_extents(assignment, self.task.extents), self.task.boundary)
+        return view_subscripts(assignment, known, free_extents(assignment, self.task.extents), self.task.boundary)
 
 
 def _absolute(operand: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...compiler.concrete.check import tensor_names
 from ...compiler.notation.functions import has_functions
-from ...compiler.notation.nodes import Assignment, Div, walk
+from ...compiler.notation.nodes import Assignment, Div, walk_expression
 from ...compiler.notation.terms import terms
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.entries import Entries
@@ -141,7 +141,7 @@ def dense_difference(
         dense = {name: values.astype(dtype) for name, values in dense.items()}
     if semiring == ("+", "*"):
         expected = evaluate_dense(assignment, dense, extents, places if isinstance(result, Tensor) else None)
-    elif any(isinstance(node, Div) for node in walk(assignment.value)):
+    elif any(isinstance(node, Div) for node in walk_expression(assignment.value)):
         return None
     else:
         expected = evaluate_semiring(assignment, dense, extents, places, semiring)

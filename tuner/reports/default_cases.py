@@ -14,7 +14,7 @@ from ...compiler.frozen import frozen
 from ...compiler.pipeline import compile_kernel
 from ...compiler.storage.block import block, unblock
 from ...compiler.storage.construct import tensor
-from ...compiler.storage.native import thread_count
+from ...compiler.storage.native import helper_threads
 from ...compiler.storage.tensor import Tensor
 from .workloads import random_dense
 
@@ -104,7 +104,7 @@ def conversions(matrix: Tensor) -> Iterator[Case]:
             ("BSR 4x4 to CSR", lambda: unblock(blocked), blocks.tocsr),
         ]
     for name, ours, scipy in pairs:
-        teams = sorted({1, thread_count()})
+        teams = sorted({1, helper_threads()})
         yield Case(name, {**{(OURS, threads): _on(threads, ours) for threads in teams}, (SCIPY, 1): scipy})
 
 

@@ -15,8 +15,7 @@ from sparsetune.compiler.concrete.concretize import Concretized, concretize
 from sparsetune.compiler.concrete.evaluate import evaluate
 from sparsetune.compiler.concrete.nodes import Forall, Program, assignments, loops, walk
 from sparsetune.compiler.errors import ScheduleError
-from sparsetune.compiler.notation.nodes import Add, Literal, Mul, accesses
-from sparsetune.compiler.notation.nodes import walk as walk_expression
+from sparsetune.compiler.notation.nodes import Add, Literal, Mul, accesses, walk_expression
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.notation.printer import show
 from sparsetune.compiler.schedule.apply import apply_schedule

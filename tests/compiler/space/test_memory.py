@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sparsetune.compiler.concrete.affine import viewed
+from sparsetune.compiler.concrete.affine import view_subscripts
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.notation.parser import parse
@@ -25,7 +25,7 @@ from sparsetune.compiler.space.situation import Situation
 )
 def test_buffers_have_a_place_for_each_parent_that_is_open(expression: str, form: str, order: str, memory: str) -> None:
     assignment = parse(expression)
-    plain = viewed(assignment, formats_of(assignment, {"A": form}))
+    plain = view_subscripts(assignment, formats_of(assignment, {"A": form}))
     found = concretize(plain.assignment, plain.formats)
     program = apply_schedule(found.program, f"reorder({order})", found.formats)
     assert memory_of(program, Situation(program, found.formats, {})) == memory

@@ -11,7 +11,7 @@ from sparsetune.compiler.lowering.collect import collected
 from sparsetune.compiler.notation.nodes import Access
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.protocolized import parse_protocolized
-from sparsetune.compiler.space.reformat import concordant_format, workspace_kind
+from sparsetune.compiler.space.reformat import concordant_format, kind_for_protocols
 from sparsetune.compiler.space.schedules import Schedules
 from sparsetune.compiler.space.space import PIGEON, Rules
 
@@ -70,8 +70,8 @@ def test_formats_that_suit_protocols(protocols, form, loops, expected):
 )
 def test_kinds_of_workspaces_serve_their_protocols(indices, read, kind):
     statement = parse_protocolized(f"forall(i,j) A(i,j) = {read} * B(i,j)")
-    assert workspace_kind(Workspace("w", indices), statement) == kind
-    assert workspace_kind(Workspace("w", indices), statement, sparse=True) == ("list" if kind == "dense" else kind)
+    assert kind_for_protocols(Workspace("w", indices), statement) == kind
+    assert kind_for_protocols(Workspace("w", indices), statement, sparse=True) == ("list" if kind == "dense" else kind)
 
 
 @pytest.mark.parametrize("expression", [*KERNELS, *SUMS])

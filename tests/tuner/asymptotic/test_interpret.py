@@ -13,8 +13,7 @@ from space_samples import KERNELS, SUMS, csf_formats, sample_space
 from sparsetune.compiler.concrete.nodes import Assign, Block, Forall, Stmt, Where, reads, transform
 from sparsetune.compiler.errors import TuningError
 from sparsetune.compiler.format import Format
-from sparsetune.compiler.notation.nodes import Access, Expr
-from sparsetune.compiler.notation.nodes import transform as transform_expr
+from sparsetune.compiler.notation.nodes import Access, Expr, transform_expression
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.protocolized import parse_protocolized
 from sparsetune.compiler.space.space import PIGEON, Rules
@@ -192,7 +191,7 @@ class Simulation:
         def fill(value: Expr) -> Expr | None:
             return self.algebra.fill(value.tensor) if isinstance(value, Access) and id(value) in absent else None
 
-        return Assign(node.target, node.operator, transform_expr(node.value, fill)) if isinstance(node, Assign) else None
+        return Assign(node.target, node.operator, transform_expression(node.value, fill)) if isinstance(node, Assign) else None
 
 
 @settings(max_examples=120, deadline=None)
