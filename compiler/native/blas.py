@@ -1,4 +1,4 @@
-"""The BLAS that SciPy ships, by its function pointers, in one table for all kernels of this process (csrc/st_blas.h)."""
+"""A table of pointers to the functions of the BLAS that SciPy ships, for all kernels of this process (csrc/st_blas.h)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from .library import CSRC, declared_in, foreign_interface
 
 DECLARATION = "extern void *st_blas;"
-"""Of the pointer, for the interface of an object that calls BLAS."""
+"""Declares the pointer to the table in an object that calls BLAS."""
 
 ROUTINES = tuple(f"{letter}{routine}" for routine in ("gemm", "gemv", "ger", "axpy", "dot") for letter in "sd")
 
@@ -22,11 +22,12 @@ _THREADS = (
     ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
     ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
 )
-"""What tells and sets the number of threads in the libraries that SciPy is built on: OpenBLAS, MKL, BLIS. Others have no threads."""
+"""The functions that get and set the number of threads in the libraries on which SciPy is built: OpenBLAS, MKL, BLIS. Others have no
+threads."""
 
 
 def join_blas(library: Any) -> None:
-    """Give the calls of a loaded object the BLAS of this process."""
+    """Point a loaded object to the table of this process."""
     library.st_blas = foreign_interface(_declarations()).cast("void *", _table())
 
 
@@ -53,7 +54,7 @@ def _pointer(capsule: object) -> int:
 
 
 def _counters() -> Iterator[tuple[int, int]]:
-    """Yield the functions that tell and set how many threads a loaded BLAS has; SciPy's own comes first."""
+    """Yield the functions that get and set the number of threads of each loaded BLAS; SciPy's own comes first."""
     for path in sorted(_loaded(), key=lambda path: "scipy" not in path):
         with suppress(OSError):
             library = ctypes.CDLL(path)
@@ -65,7 +66,7 @@ def _counters() -> Iterator[tuple[int, int]]:
 
 
 def _loaded() -> set[str]:
-    """Return the shared objects of this process whose names say that they are a BLAS; none where the system does not list them."""
+    """Return the loaded shared objects that are a BLAS by their names; none if the system does not list them."""
     with suppress(OSError):
         paths = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if line.count("/")}
         return {path for path in paths if any(word in Path(path).name.lower() for word in ("blas", "mkl_rt", "blis"))}

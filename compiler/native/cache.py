@@ -1,9 +1,9 @@
-"""Shared objects by content: the same source, flags, compiler and machine are compiled once, for all processes.
+"""The cache of compiled objects, by content: the same source, flags, compiler and machine are compiled once, for all processes.
 
-An entry is a folder ``<key>/`` with the object, its source and a seal. It is made beside its place, loaded in a child process and
-renamed, so that a reader sees all of it or nothing. The seal is a digest of key and object, so that an object that was cut off,
-damaged, or made for something else is made again, and says in which state of the file it was loaded: one that has changed since is
-loaded in a child again before it is believed. This is a guard against accidents. Whoever can write the folder can run code as its
+An entry is a folder ``<key>/`` with the object, its source and a seal. It is made under another name, loaded in a child process and then
+renamed, so that readers see all of it or none. The seal has a digest of key and object, so that an object that was cut off,
+damaged, or made for something else is made again. It also records the state of the file that was loaded; if the file has changed since,
+it is loaded in a child again before it is used. All this guards against accidents only. Whoever can write the folder can run code as its
 user, so a folder that others can write is not used.
 """
 
@@ -31,15 +31,15 @@ from .trust import flaw, make_private
 
 _OBJECT, _LOADER, _CALLED, _INTERFACE, _SOURCE, _SEAL = "kernel.so", "loader", "called.o", "interface.py", "kernel.c", "sha256"
 _MAKING, _PRIVATE = ".making-", "sparsetune-kernels-"
-_ROOM = 1 << 20  # bytes that a folder has room for where a compiler does not fail for want of it
+_ROOM = 1 << 20  # bytes that must be free in a folder, so that compilers do not fail for lack of room
 
 _LOADER_SECONDS = 30.0
-"""For a compiler to make a program of five lines."""
+"""How long a compiler may take for a program of five lines."""
 
-_TRIES = 3  # to put an entry into a place where others put theirs
+_TRIES = 3  # attempts to put an entry into its place while other processes do the same
 
 _GENERATOR = ("build", "codegen", "native", "targets")
-"""The folders of the compiler whose sources say how an object is made, called and stored."""
+"""The folders of the compiler whose sources determine how an object is made, called and stored."""
 
 
 def cached_object(
@@ -56,8 +56,8 @@ def cached_object(
 
     Args:
         source: the whole translation unit.
-        flags: every flag but those that name files.
-        include: folder of what the source may include; its content is part of the key.
+        flags: all flags except those that name files.
+        include: the folder of headers; its content is part of the key.
         timeout: seconds that the compiler may take.
         files: names of C files in the folder ``include`` that are compiled along, each a translation unit.
         symbols: what the object must define.
@@ -84,11 +84,11 @@ def cached_object(
 
 
 def cached_interface(declarations: str, parser: str, parse: Callable[[Path], None]) -> Path:
-    """Return the file of what C declarations come to, which is made if no sound entry is in the cache.
+    """Return the file with parsed C declarations, which is made if no sound entry is in the cache.
 
     Args:
-        declarations: C, of functions, types and variables.
-        parser: what is parsed with, its version included.
+        declarations: C declarations of functions, types and variables.
+        parser: the name and version of the parser.
         parse: writes the file.
 
     Raises:
@@ -118,11 +118,11 @@ def _kept(recipe: Callable[[Path], _Recipe]) -> Path:
 
 @frozen
 class _Recipe:
-    """How an entry comes to be.
+    """How an entry is made.
 
     Attributes:
-        name: of the file that it holds beside its source and its seal.
-        make: called with a folder where the source lies; makes the file there, or raises ``BuildError``.
+        name: the name of the file that it holds beside its source and its seal.
+        make: called with a folder that holds the source; makes the file there, or raises ``BuildError``.
         check: returns why a file cannot be used, or None.
     """
 
@@ -135,7 +135,7 @@ class _Recipe:
 
 @frozen
 class _Check:
-    """Loads objects in a child, by a program that is made when it is first needed in a folder."""
+    """Loads objects in a child process, with a program that is compiled when a folder first needs it."""
 
     folder: Path
     compiler: Compiler
@@ -149,10 +149,9 @@ class _Check:
 
 @cache
 def _loader(folder: Path, compiler: Compiler, seconds: float) -> Path | TookTooLong | None:
-    """Return the program that loads objects, None where this compiler makes none that runs.
+    """Return the program that loads objects; None if this compiler makes none that runs.
 
-    It is the first thing that a compiler makes in a folder, and a small one: a compiler that takes too long for it hangs, and is not
-    waited for again and again.
+    It is small, and the first thing that is compiled in a folder. A compiler that takes too long for it hangs, and is not called again.
     """
 
     def make(workplace: Path) -> None:
@@ -171,7 +170,7 @@ def _loader(folder: Path, compiler: Compiler, seconds: float) -> Path | TookTooL
 
 
 def _called(folder: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float) -> Path:
-    """Return the object of the functions that kernels call: made with the usual flags and the sanitizers of a kernel, not its other flags.
+    """Return the object of the functions that kernels call. It is made with the usual flags and a kernel's sanitizers, not its other flags.
 
     Raises:
         OSError, BuildError: it cannot be made.
@@ -187,7 +186,7 @@ def _called(folder: Path, compiler: Compiler, flags: tuple[str, ...], include: P
 
 
 def _sound(folder: Path, recipe: _Recipe) -> Path:
-    """Return the file of an entry, made if there is none that can be used. Raises ``OSError``, ``BuildError``."""
+    """Return the file of an entry, which is made if there is no sound one. Raises ``OSError``, ``BuildError``."""
     entry = folder / recipe.key[:2] / recipe.key
     if found := flaw(folder) or flaw(entry):
         raise _Untrusted(found)
@@ -214,7 +213,7 @@ def _make(folder: Path, entry: Path, recipe: _Recipe) -> None:
 
 
 def _is_sound(entry: Path, recipe: _Recipe) -> bool:
-    """Return whether an entry holds what was written into it, and what a child could load."""
+    """Return whether an entry still holds what was written into it, and a child process could load it."""
     made = entry / recipe.name
     try:
         found, sealed = _seal(recipe.key, made), (entry / _SEAL).read_text()
@@ -224,14 +223,14 @@ def _is_sound(entry: Path, recipe: _Recipe) -> bool:
         return True
     if sealed.partition(" ")[0] != found.partition(" ")[0] or recipe.check(made) is not None:
         return False
-    with contextlib.suppress(OSError), Scratch(entry.parents[1], _MAKING) as workplace:  # copied here, perhaps: as good as made here
+    with contextlib.suppress(OSError), Scratch(entry.parents[1], _MAKING) as workplace:  # it may have been copied here
         (workplace / _SEAL).write_text(found)
         os.replace(workplace / _SEAL, entry / _SEAL)
     return True
 
 
 def _publish(folder: Path, workplace: Path, entry: Path, recipe: _Recipe) -> None:
-    """Put a finished entry into its place; another process's sound one may stand there already and is as good."""
+    """Put a finished entry into its place. A sound one of another process may be there already, and is kept."""
     for tries_left in reversed(range(_TRIES)):
         try:
             os.rename(workplace, entry)
@@ -246,14 +245,14 @@ def _publish(folder: Path, workplace: Path, entry: Path, recipe: _Recipe) -> Non
 
 
 def _seal(key: str, path: Path) -> str:
-    """Return a digest of a file made for a key, and one of its state: the system notes when a file was last changed in any way."""
+    """Return a digest of a file made for a key, and one of the file's state, which includes the time of its last change."""
     content = hashlib.sha256(key.encode() + path.read_bytes()).hexdigest()
     status = path.stat()
     return f"{content} {status.st_ino}-{status.st_size}-{status.st_ctime_ns}"
 
 
 def _require_room(folder: Path) -> None:
-    """Raise ``OSError`` where nothing can be written (any more), which is then why a compiler has failed."""
+    """Raise ``OSError`` if a folder has no room, which then is the reason for the failure of a compiler."""
     with (folder / "room").open("wb", buffering=0) as file:
         if file.write(bytes(_ROOM)) < _ROOM:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -270,7 +269,7 @@ def _key(*parts: str | bytes) -> str:
 
 @cache
 def _generator(include: Path) -> str:
-    """Return a digest of what decides, beside the generated source, what an object is: other code makes other entries."""
+    """Return a digest of the code of this package that affects objects beside their source, so that changed code makes new entries."""
     compiler = Path(__file__).resolve().parents[1]
     return _key(_sources(include), *(content for folder in _GENERATOR for content in _contents(compiler / folder, ".py")))
 
@@ -282,7 +281,7 @@ def _sources(include: Path) -> str:
 
 
 def _contents(folder: Path, *ends: str) -> Iterator[bytes]:
-    """Yield what the files of a folder hold whose names end so: unread as text, which would take most of the time."""
+    """Yield the bytes of the files of a folder with these endings. They are not decoded, which would take most of the time."""
     for name in sorted(os.listdir(folder)):
         if name.endswith(ends):
             with open(os.path.join(folder, name), "rb", buffering=0) as file:
@@ -294,7 +293,7 @@ class _Untrusted(OSError):
 
 
 def _folders() -> Iterator[Path]:
-    """Yield the shared folder and, only when that one has failed, a folder of this process alone."""
+    """Yield the shared folder, then a folder of this process alone, which is made only if the first one has failed."""
     yield cache_folder()
     if private := _private_folder():
         yield private
@@ -302,13 +301,13 @@ def _folders() -> Iterator[Path]:
 
 @cache
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes left behind, once a process."""
+    """Remove what killed processes have left behind; done once in a process."""
     sweep(folder, _MAKING)
 
 
 @cache
 def _private_folder() -> Path | None:
-    """Return a folder of this process alone, removed at exit, for when the shared one cannot be used; None where none can be made."""
+    """Return a folder of this process alone, removed at exit, for use in place of the shared one; None if none can be made."""
     import atexit
 
     try:

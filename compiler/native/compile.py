@@ -1,4 +1,4 @@
-"""One run of the C compiler, out of process and with limits on its time and on what it says."""
+"""Runs the C compiler in a process of its own, with limits on its time and its output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TookTooLong(BuildError):
 def compile_shared(
     sources: tuple[Path, ...], target: Path, compiler: Compiler, flags: tuple[str, ...], include: Path, timeout: float
 ) -> None:
-    """Compile C files into one shared object, with objects among them; what the compiler writes meanwhile lies beside it.
+    """Compile C files, and link them with objects among the sources, into one shared object; temporary files are made beside it.
 
     Raises:
         BuildError: the compiler reports an error (its first one is the message, the others are notes of the exception), cannot be
@@ -41,7 +41,7 @@ def compile_program(source: Path, target: Path, compiler: Compiler, timeout: flo
 
 
 def _run(arguments: tuple[str, ...], target: Path, compiler: Compiler, timeout: float) -> None:
-    """Let the compiler make a file, its own temporary ones beside it, where they are removed with it."""
+    """Run the compiler. Its temporary files are made beside the target, in a folder that the caller removes."""
     command = (*compiler.command, *arguments, "-o", str(target))
     try:
         ended = run_program(command, timeout, {"LC_ALL": "C", "TMPDIR": str(target.parent)})
@@ -68,6 +68,6 @@ def _first_error(lines: list[str], status: int) -> str:
 
 
 def _shortened(line: str) -> str:
-    """Return a line as a message may hold it: what compilers write may be long, or no text at all."""
+    """Return a line shortened for a message: the output of compilers may be long, or not be text."""
     printable = "".join(character if character.isprintable() else " " for character in line[: _LONGEST_LINE + 1]).strip()
     return printable if len(printable) <= _LONGEST_LINE else f"{printable[:_LONGEST_LINE]}..."

@@ -1,4 +1,4 @@
-"""Devices that kernels run on beside the processor: whether this machine has one, and how those of other machines are named."""
+"""GPUs: whether this machine has one, and the names of architectures."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ANSWER_SECONDS = 20
 
 def find_program(name: str) -> str | None:
     """Return the path of a program, None where there is none."""
-    from shutil import which  # with all formats of archives, which a kernel's text does not need
+    from shutil import which  # imported late: it loads all formats of archives
 
     return which(name)
 
 
 def ask_driver(*fields: str) -> str:
-    """Return what the driver says of its GPUs, a line each; nothing where it is silent."""
-    import subprocess  # which a kernel's text does not need
+    """Return fields that the driver reports of its GPUs, one line for each GPU; an empty text if it does not answer."""
+    import subprocess  # imported late: printing the source of a kernel does not need it
 
     query = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     try:
@@ -33,10 +33,10 @@ def ask_driver(*fields: str) -> str:
 
 
 def require_gpu(wish: str) -> None:
-    """Refuse what needs a GPU on a machine without one.
+    """Raise an error if this machine has no GPU.
 
     Args:
-        wish: what needs it, as a message begins: "target cuda".
+        wish: what needs the GPU, as the beginning of the message: "target cuda".
 
     Raises:
         BuildError: there is no GPU.
@@ -46,7 +46,7 @@ def require_gpu(wish: str) -> None:
 
 
 def require_device(target: str, arch: object) -> None:
-    """Refuse a target that this machine lacks, unless the device that is meant is named.
+    """Raise an error if this machine lacks a target, unless an architecture is named.
 
     Args:
         target: "cpu" or "cuda".
@@ -78,16 +78,16 @@ def architecture_here() -> str:
 
 
 LEAST_SHARED = 48
-"""KiB that the threads of a block share on every GPU, without having asked for more."""
+"""KiB of shared memory that a block has on every GPU without special settings."""
 _MOST_SHARED = {
     "70": 96, "72": 96, "75": 64, "80": 163, "86": 99, "87": 163, "88": 163, "89": 99, "90": 227, "100": 227, "101": 227, "103": 227,
     "110": 227, "120": 99, "121": 99,
 }  # fmt: skip
-"""KiB that the threads of a block share at most, by compute capability: CUDA C++ Programming Guide, table "Technical Specifications"."""
+"""Most KiB of shared memory of a block, by compute capability: CUDA C++ Programming Guide, table "Technical Specifications"."""
 
 
 def shared_bytes(arch: str) -> int:
-    """Return how many bytes the threads of a block share at most on an architecture; what every GPU has where it is not known."""
+    """Return the most bytes of shared memory of a block on an architecture; for unknown ones, what every GPU has."""
     known = _ARCHITECTURE.fullmatch(arch)
     return 1024 * _MOST_SHARED.get(known[1] if known else "", LEAST_SHARED)
 
@@ -96,7 +96,7 @@ _STATE = ("name", "driver_version", "clocks.sm", "clocks.mem", "clocks_throttle_
 
 
 def gpu_state() -> dict[str, str]:
-    """Return what the driver says of this machine's first GPU now: its name, clocks, what holds them back; nothing where it is silent."""
+    """Return what the driver reports of this machine's first GPU: name, clocks, reasons for throttling; empty if it does not answer."""
     said = [part.strip() for part in (ask_driver(*_STATE).splitlines() or [""])[0].split(",")]
     return dict(zip(_STATE, said, strict=True)) if len(said) == len(_STATE) else {}
 

@@ -12,10 +12,10 @@ _USUAL = {"cache": ("XDG_CACHE_HOME", "~/.cache"), "data": ("XDG_DATA_HOME", "~/
 def user_folder(kind: str) -> Path:
     """Return the platform's folder for what this package keeps.
 
-    On Linux it is where ``platformdirs`` says, which need not be imported for that: it takes as long as a lookup may.
+    On Linux it is the folder of ``platformdirs``, found without importing that package: the import would take as long as a whole lookup.
 
     Args:
-        kind: "cache", for what can be made again, or "data".
+        kind: "cache", for files that can be made again, or "data".
     """
     if sys.platform == "linux" and "ANDROID_ROOT" not in os.environ:
         variable, usual = _USUAL[kind]

@@ -1,4 +1,4 @@
-"""The control groups of Linux that this process is in, as containers and batch systems make them: where their files are."""
+"""Finds the files of the Linux control groups of this process, which containers and batch systems make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROC = Path("/proc")
 
 
 def group_folders(controller: str, proc: Path = PROC) -> Iterator[tuple[int, Path]]:
-    """Yield (version, folder) of each group with a controller that this process is in, from its own up to the topmost that can be seen.
+    """Yield (version, folder) of this process's group for a controller and of the groups around it, up to the topmost visible one.
 
     Args:
         controller: ``memory`` or ``cpu``; hierarchies of version 2 have all controllers.
@@ -26,10 +26,10 @@ def group_folders(controller: str, proc: Path = PROC) -> Iterator[tuple[int, Pat
 
 @lru_cache(8)
 def _mounted(controller: str, proc: Path, groups: str) -> tuple[tuple[int, Path, Path], ...]:
-    """Return (version, folder of the mount, folder of the group) of every hierarchy, for what a process's file ``cgroup`` says.
+    """Return (version, folder of the mount, folder of the group) of every hierarchy, given the text of a process's file ``cgroup``.
 
-    A mount shows a hierarchy from its root on, which in a container is the container's own group; paths that lead out of it, as
-    those of a process that was moved into a namespace do, end at the mount itself.
+    A mount shows a hierarchy from its root on, which in a container is the container's own group. Paths that lead out of it, as those
+    of a process that was moved into a namespace do, are taken as the mount itself.
     """
     paths: dict[int, str] = {}
     for line in groups.splitlines():
@@ -53,7 +53,7 @@ def _mounted(controller: str, proc: Path, groups: str) -> tuple[tuple[int, Path,
 
 
 def _below(top: Path, root: str, path: str) -> Path:
-    """Return the folder of a group under a mount that shows the hierarchy from ``root`` on; the nearest one that is there."""
+    """Return the folder of a group under a mount that shows the hierarchy from ``root`` on, or the nearest folder above that exists."""
     shown = path if root == "/" else path[len(root) :] if path == root or path.startswith(f"{root}/") else ""
     if ".." in shown.split("/"):
         return top

@@ -1,12 +1,12 @@
-"""Memory of large results that nobody uses any more, kept for a moment for the next one of the size.
+"""Memory of large results that is not used any more, kept for a moment for the next result of the size.
 
-The system hands memory out as pages of zeros, made when they are first touched: that can take as long as computing what goes there. A
-program that computes result after result lets go of each, so the memory of the last one serves the next. What is kept is bounded: by a
-share of what the process can have, and by a second, after which it is given back to the system; at once where memory is claimed that
-could not be had otherwise. A forked process begins with none.
+The system hands out pages of zeros when they are first touched, which can take as long as computing the values. A program that computes
+result after result drops each, so the memory of the last one serves the next. The amount is limited to a share of the memory that the
+process can have. Memory is kept for a second, then it goes back to the system; it goes back at once if other memory could not be
+allocated otherwise. A forked process begins with none.
 
-Blocks come back from destructors, which may run at any place in any thread, so nothing here waits for a lock: lists are changed by
-single operations of the interpreter.
+Blocks come back from destructors, which may run at any place in any thread. So nothing here waits for a lock, and lists are changed only
+by single operations of the interpreter.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import time
 from typing import Any
 
 SECONDS = 1.0
-"""How long memory is kept that nobody asks for."""
+"""How long memory is kept that is not used again."""
 
 SPARE = 8
-"""Part of a block by which it may be larger than what is asked for."""
+"""The share of a block's size by which it may be larger than the request."""
 
 
 class Block:
-    """Memory of a size in bytes, and since when nobody uses it; compared by identity."""
+    """Memory, its size in bytes, and the time since when it is unused; compared by identity."""
 
     __slots__ = ("memory", "since", "size")
 
@@ -33,10 +33,10 @@ class Block:
 
 
 class IdleMemory:
-    """Blocks that nobody uses.
+    """The unused blocks.
 
     Attributes:
-        limit: bytes of all of them together, at most.
+        limit: the most bytes of all blocks together.
     """
 
     def __init__(self, limit: int = 0) -> None:
@@ -46,18 +46,18 @@ class IdleMemory:
 
     @property
     def bytes(self) -> int:
-        """How much is kept."""
+        """The bytes of all blocks together."""
         return sum(block.size for block in list(self._blocks))
 
     def take(self, size: int) -> Any:
-        """Return memory of a size or a little more, which is the caller's from now on; None where there is none."""
+        """Remove and return memory of a size or a little more; None if there is none."""
         for block in sorted(self._blocks, key=lambda block: block.size):
             if size <= block.size <= size + size // SPARE and self._remove(block):
                 return block.memory
         return None
 
     def give(self, memory: Any, size: int) -> None:
-        """Keep memory that nobody uses any more, in place of what has been kept longest, or let go of it where it is too large."""
+        """Keep unused memory, in place of the oldest blocks if the limit requires it; drop it if it is larger than the limit."""
         if size > self.limit:
             return
         self._blocks.append(Block(memory, size))
@@ -67,7 +67,7 @@ class IdleMemory:
             self._is_watched = True
             try:
                 _thread.start_new_thread(self._watch, ())  # threading.Thread takes locks, which a destructor must not wait for
-            except RuntimeError:  # no thread can be had, or the interpreter ends
+            except RuntimeError:  # no thread can be started, or the interpreter is ending
                 self._is_watched = False
                 self.clear()
 
@@ -76,11 +76,11 @@ class IdleMemory:
         return sum(block.size for block in list(self._blocks) if self._remove(block))
 
     def forget(self) -> None:
-        """Begin anew, in a process that was forked, where no thread watches."""
+        """Drop all blocks in a forked process, in which the watching thread does not exist."""
         self._blocks, self._is_watched = [], False
 
     def _remove(self, block: Block) -> bool:
-        """Return whether a block was still there, and is not any more."""
+        """Remove a block; return whether it was still there."""
         try:
             self._blocks.remove(block)
         except ValueError:  # another thread has taken it
@@ -88,7 +88,7 @@ class IdleMemory:
         return True
 
     def _watch(self) -> None:
-        """Give back what has been kept for long, until nothing is left."""
+        """Give back blocks whose time is over, until none is left."""
         while True:
             time.sleep(SECONDS / 4)
             for block in list(self._blocks):
@@ -96,13 +96,13 @@ class IdleMemory:
                     self._remove(block)
             if not self._blocks:
                 self._is_watched = False
-                if not self._blocks:  # else one came in between, whose giver saw that it was watched
+                if not self._blocks:  # otherwise a block came in between, whose giver saw this thread running
                     return
                 self._is_watched = True
 
 
 IDLE = IdleMemory()
-"""What this process keeps."""
+"""The unused blocks of this process."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=IDLE.forget)

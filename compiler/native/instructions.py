@@ -1,4 +1,4 @@
-"""Checks that this processor has the instructions that flags let a compiler use: one that it lacks would end the whole process."""
+"""Checks that this processor has the instructions that flags allow a compiler to use: a missing one would end the whole process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..errors import BuildError
 from .toolchain import Compiler, machine_flags
 
 _CHOOSES = re.compile(r"-m(?:arch|cpu)=(?!native$)|-mavx|-mfma")
-"""Flags that choose instructions, other than those of this machine."""
+"""Matches flags that choose instructions other than those of this machine."""
 
 _INSTRUCTIONS = re.compile(
     r"#define __(SSE3|SSSE3|SSE4_[12]|AVX2?|AVX512(?:F|CD|BW|DQ|VL|VBMI2?|IFMA|VNNI|BITALG|VPOPCNTDQ|FP16|BF16)|AVXVNNI\w*?|AVX10_\w+?"
     r"|APX_F|FMA4?|F16C|BMI2?|LZCNT|POPCNT|MOVBE|TBM|XOP|ARM_FEATURE_(?:SVE2?|ATOMICS|DOTPROD|FP16_VECTOR_ARITHMETIC))(?:__)? "
 )
-"""What a compiler defines for instructions that it writes unasked; those that only intrinsics give are of no concern."""
+"""Matches macros for instructions that a compiler uses by itself; instructions that need intrinsics do not matter."""
 
 _SECONDS = 10.0
 
@@ -24,7 +24,7 @@ def check_instructions(compiler: Compiler, flags: tuple[str, ...]) -> None:
     """Refuse flags that ask for instructions which this processor does not have.
 
     Raises:
-        BuildError: naming the flag and what is missing. A compiler that does not know the flag says so itself, later.
+        BuildError: an instruction is missing; the message names it and the flag. Unknown flags are refused later, by the compiler.
     """
     chosen = tuple(flag for flag in flags if _CHOOSES.match(flag))
     if not chosen:
@@ -38,8 +38,8 @@ def check_instructions(compiler: Compiler, flags: tuple[str, ...]) -> None:
 
 @cache
 def _instructions(compiler: Compiler, flags: tuple[str, ...]) -> frozenset[str] | None:
-    """Return the sets of instructions that a compiler uses with some flags; None where it does not take them."""
-    from .supervised import run_program  # which a kernel's text does not need
+    """Return the sets of instructions that a compiler uses with the flags; None if it refuses them."""
+    from .supervised import run_program  # imported late: printing the source of a kernel does not need it
 
     try:
         ended = run_program((*compiler.command, *flags, "-dM", "-E", "-x", "c", "/dev/null"), _SECONDS)

@@ -1,7 +1,7 @@
-"""What the cache of compiled objects holds (``cache``, ``targets.cuda_objects``), and how entries of it go.
+"""Lists and removes entries of the cache of compiled objects (``cache``, ``targets.cuda_objects``).
 
-Other processes may use the cache meanwhile: an entry is moved away whole before it is removed, so that whoever looks for it finds all of
-it or nothing, and makes it again.
+Other processes may use the cache meanwhile: an entry is moved away as a whole before it is removed, so that others find all of it, or
+nothing and make it again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class CachedObject:
     """An entry of the cache.
 
     Attributes:
-        path: its folder, or its file where it was compiled for a device.
-        kind: kernel, device kernel, or what all kernels share: loader, called functions, interface.
-        bytes: of all its files.
-        used: when it was last used, in seconds since the epoch, where the file system notes that (most do once a day), else made.
+        path: its folder, or its file if it was compiled for a device.
+        kind: kernel, device kernel, or something that all kernels share: loader, called functions, interface.
+        bytes: the size of all its files.
+        used: the time of its last use in seconds since the epoch, if the file system records it (most do once a day), else of its making.
     """
 
     path: Path
@@ -40,7 +40,7 @@ class CachedObject:
 
     @property
     def title(self) -> str:
-        """The expression that a kernel computes, as its source begins; else its kind."""
+        """The expression that a kernel computes, from the first line of its source; for others the kind."""
         with suppress(OSError, UnicodeDecodeError), (self.path / _SOURCE).open(encoding="utf-8") as source:
             if found := _COMMENT.match(source.readline()):
                 return found[1]
@@ -48,7 +48,7 @@ class CachedObject:
 
 
 def cached_objects(folder: Path) -> Iterator[CachedObject]:
-    """Yield what the cache in a folder holds; nothing where there is no such folder, and nothing of what else lies there.
+    """Yield the entries of the cache in a folder, and nothing else that is there; nothing if there is no such folder.
 
     Raises:
         BuildError: the folder cannot be read.
@@ -64,7 +64,7 @@ def cached_objects(folder: Path) -> Iterator[CachedObject]:
 
 
 def _scanned(folder: str | Path) -> list[os.DirEntry[str]]:
-    """Return what lies in a folder; nothing where another process has removed it. Raises ``OSError``."""
+    """Return what is in a folder; nothing if another process has removed it. Raises ``OSError``."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         return list(entries)
     return []
@@ -82,7 +82,7 @@ def _object(path: Path, kind: str, files: list[os.DirEntry[str]]) -> CachedObjec
         with suppress(FileNotFoundError):
             status = file.stat(follow_symlinks=False)
             size += status.st_size
-            if file.name != _SOURCE:  # which is read to be listed alone
+            if file.name != _SOURCE:  # the source is read only to be listed
                 used = max(used, status.st_mtime, status.st_atime)
     return CachedObject(path, kind, size, used)
 

@@ -1,4 +1,4 @@
-"""Loading shared objects with cffi: one foreign function interface a set of declarations, handles kept for good."""
+"""Loads shared objects with cffi. Equal declarations share one interface, and objects stay loaded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CSRC = Path(__file__).resolve().parents[2] / "csrc"
 
 
 class NotLoaded(BuildError):
-    """A compiled object that a child could load cannot be loaded here."""
+    """A compiled object cannot be loaded here, although a child process could load it."""
 
 
 def load_source(
@@ -32,7 +32,7 @@ def load_source(
         source: the translation unit; ``#include "st_*.h"`` finds the headers of csrc/.
         declarations: the functions that are called, as cffi's cdef wants them.
         compiler: a compiler's name; None for the default one.
-        flags: flags that stand in for the default ones.
+        flags: flags that replace the default ones.
         files: C files of csrc/ that are compiled along, such as ``st_pack.c``.
         symbols: what of the declarations the object defines; None: everything.
 
@@ -58,12 +58,12 @@ def load_compiled(
     is_linked: bool = False,
 ) -> Any:
     """Compile a C source with these flags alone (or take it from the cache) and load it; see ``load_source`` and ``cached_object``."""
-    from .cache import cached_object  # with all that runs compilers, which a kernel's text does not need
+    from .cache import cached_object  # imported late: it loads all that runs compilers
 
     wanted = declared(declarations) if symbols is None else symbols
     try:
         return open_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
-    except NotLoaded:  # somebody cleared the cache just now, perhaps
+    except NotLoaded:  # perhaps the cache was cleared just now
         return open_object(cached_object(source, compiler, flags, CSRC, timeout, files, wanted, is_linked), declarations)
 
 
@@ -121,7 +121,7 @@ def foreign_interface(declarations: str) -> Any:
 
     try:
         text = cached_interface(declarations, parser, partial(_parse, declarations)).read_text()
-    except OSError:  # somebody cleared the cache just now, perhaps
+    except OSError:  # perhaps the cache was cleared just now
         text = cached_interface(declarations, parser, partial(_parse, declarations)).read_text()
     made: dict[str, Any] = {}
     exec(compile(text, "<declarations>", "exec"), made)

@@ -1,1 +1,1 @@
-"""What kernels run on: the contract that a target keeps (``target``), those that there are (``registry``), one file each."""
+"""What kernels run on: the interface of a target (``target``), the registry of all targets (``registry``), and one file for each."""

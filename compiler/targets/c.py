@@ -1,4 +1,4 @@
-"""C with GNU vectors, and threads of one team: compiled out of process, kept in a cache, loaded with cffi."""
+"""The target cpu: C with GNU vectors and a team of threads, compiled in another process, kept in a cache, and loaded with cffi."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ DECLARATIONS = (
 _MEMORY = "void *calloc(size_t count, size_t size);"
 _SPARE_SET_BYTES = 4096
 LONG = 500
-"""Lines of C from which on a kernel is compiled with -O2. Kernels this long merge several levels; -O3 takes three times as long on them,
-for no gain, since vectors are in the source already."""
+"""A kernel with at least this many lines of C is compiled with -O2. Kernels this long merge several levels; -O3 takes three times as long
+for them without any gain, since the source has vectors already."""
 
 
 @frozen
 class NativeLaunch:
-    """A loaded C kernel on the memory of NumPy's arrays, without copies."""
+    """A loaded C kernel with its arguments, which are NumPy arrays that are not copied."""
 
     run: Callable[[], int]
     arrays: Any
@@ -46,7 +46,7 @@ class NativeLaunch:
     kept: list[Any]
 
     def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return memory that the kernel handed over as an array that releases it."""
+        """Return memory that the kernel handed over, as an array that releases it in the end."""
         return owned_array(self.arrays[pointer], self.sizes[length], dtype, self.release)
 
 
@@ -56,8 +56,8 @@ class NativeKernel:
 
     Attributes:
         call: ``call(arrays, sizes, threads)`` on cffi arrays; returns 0, or 1 when there was no memory. Other Python
-            threads run meanwhile.
-        release: ``release(pointer)`` gives back memory that the kernel handed over; kernels that run later may get it again.
+            threads can run meanwhile.
+        release: ``release(pointer)`` gives back memory that the kernel handed over; later kernels may use it again.
     """
 
     call: Callable[[Any, Any, int], int]
@@ -74,7 +74,7 @@ class NativeKernel:
 
 @frozen
 class NativeTarget:
-    """This machine's processor, by its C compiler."""
+    """The processor of this machine, through its C compiler."""
 
     name: str = "cpu"
     language: str = "c"
@@ -121,13 +121,13 @@ def asked_flags(spec: KernelSpec) -> tuple[str, ...]:
 
 
 def compile_flags(spec: KernelSpec, source: str) -> tuple[str, ...]:
-    """Return all flags that a kernel is compiled with: those asked for, and what its size and type ask for."""
+    """Return all flags with which a kernel is compiled: those asked for, and those that its length and its type require."""
     short, long = possible_flags(spec.build[1], spec.result.dtype)
     return long if source.count("\n") > LONG else short
 
 
 def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout: float = 120.0) -> Any:
-    """Compile the C of a kernel (or take it from the cache) and load it, with what kernels of this process share: memory and threads.
+    """Compile the C of a kernel (or take it from the cache), load it, and connect it with the memory and threads that all kernels share.
 
     Raises:
         BuildError: as for ``NativeTarget.compile``.
@@ -144,7 +144,7 @@ def load_kernel(source: str, compiler: Compiler, flags: tuple[str, ...], timeout
 
 
 def owned_array(pointer: Any, length: int, dtype: np.dtype[Any], release: Callable[[Any], None]) -> NDArray[Any]:
-    """Return memory that a kernel handed over as an array that releases it."""
+    """Return memory that a kernel handed over, as an array that releases it in the end."""
     ffi = interface()
     if length == 0:
         release(pointer)
@@ -154,7 +154,7 @@ def owned_array(pointer: Any, length: int, dtype: np.dtype[Any], release: Callab
 
 
 def interface() -> Any:
-    """Return the cffi interface that kernels' arguments are made with."""
+    """Return the cffi interface with which the arguments of kernels are made."""
     return foreign_interface(DECLARATIONS)
 
 

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: CUDA C++, whose kernels NVRTC compiles for one architecture and a C++ compiler the host's part, loaded through the driver.
+"""The target cuda: NVIDIA GPUs. NVRTC compiles the kernels for one architecture, a C++ compiler the host code; the driver loads both.
 
 Where nvcc compiles the whole source, or a C++ compiler does for the executor, the same functions are loaded (``cuda_launch``).
 """
@@ -28,7 +28,7 @@ from .cuda_objects import cubin_of, host_object, shared_object
 
 _OF_PIECES = ("enlist", "copy", "copy_part", "begin_pieces", "note_piece", "sum_pieces", "piece_place")
 OF_PROCESSORS = frozenset((SHARE_NUMBER, SHARE_BEGIN, "map_insert", "map_find", "map_size", "map_key", "map_clear", *_OF_PIECES))
-"""Functions that kernels for GPUs do not call: nothing grows while they run, and threads add atomically, or to sums of their block."""
+"""Functions for processors only: while kernels of GPUs run, nothing grows, and their threads add atomically or to sums of their block."""
 
 
 @frozen
@@ -52,7 +52,7 @@ class CudaTarget:
         return nvrtc_version(), f"-arch={self.arch or architecture_here()}"
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
-        """Return what passes know of the GPU: what every GPU has, where none is named, and this machine has none."""
+        """Return what passes know of the GPU. If no architecture is given and this machine has no GPU, assume what every GPU has."""
         return VectorUnit(0, shared_bytes=shared_bytes(self.arch or _first_architecture()))
 
     def print(self, function: Function, heading: str) -> str:
@@ -62,7 +62,7 @@ class CudaTarget:
         """Compile for the GPU of this machine with NVRTC, and load.
 
         Raises:
-            BuildError: there is no GPU, no NVRTC, or it fails; the driver is too old, or the GPU is of another architecture.
+            BuildError: there is no GPU or no NVRTC, NVRTC fails, the driver is too old, or the GPU has another architecture.
         """
         require_gpu("target cuda")
         arch = self.arch or architecture_here()
@@ -75,19 +75,19 @@ CUDA = CudaTarget()
 
 @cache
 def _first_architecture() -> str:
-    """Return the architecture of this machine's first GPU; nothing where it has none: source is printed without one, too."""
+    """Return the architecture of this machine's first GPU; an empty text if there is none, since source is printed without one, too."""
     with suppress(BuildError):
         return architecture_here()
     return ""
 
 
 def compile_flags(arch: str) -> tuple[str, ...]:
-    """Return what nvcc is told to make a shared object for an architecture."""
+    """Return the flags with which nvcc makes a shared object for an architecture."""
     return ("-O3", "-std=c++17", f"-arch={arch}", "-shared", "-Xcompiler", "-fPIC")
 
 
 def load_on_device(source: str, arch: str, timeout: float) -> Any:
-    """Compile CUDA C++ for the GPU of this machine, or take it from the cache, and return a loaded object as ``load_library``.
+    """Compile CUDA C++ for the GPU of this machine, or take it from the cache, and return a loaded object like that of ``load_library``.
 
     Raises:
         BuildError, ResourceError: as ``CudaTarget.compile``.
@@ -116,11 +116,11 @@ def _kernel(library: Any, spec: KernelSpec, unit: VectorUnit, compiler: str, fla
 
 _NO_DRIVER, _NO_MEMORY, _NO_DEVICE = -1, 2, 100
 _NOT_LOADED = (200, 209, 222, 223, 300)
-"""What the driver says of kernels that are not for this device, or newer than itself."""
+"""Error codes of the driver for kernels that are not for this device, or are newer than the driver."""
 
 
 def _open(library: Any, image: bytes, arch: str) -> None:
-    """Let the driver load kernels.
+    """Have the driver load kernels.
 
     Raises:
         BuildError: there is no GPU, or its driver does not take kernels of this kind.

@@ -1,7 +1,7 @@
-"""What compilers make of generated CUDA C++, kept in the cache of objects: cubins by NVRTC, shared objects by nvcc and C++ compilers.
+"""Objects compiled from generated CUDA C++, kept in the cache: cubins by NVRTC, shared objects by nvcc and C++ compilers.
 
-An object is kept by what it is made of and for, not by who makes it: what was compiled on one machine runs on others of the same kind
-that have no compiler.
+The key of an object says what it is made of and for, but not by which compiler: an object that was compiled on one machine can be used on
+others of the same kind that have no compiler.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..native.scratch import new_scratch
 from ..native.supervised import run_program
 
 HEADERS = (*sorted(path.name for kind in ("cuda", "executor") for path in CSRC.glob(f"st_{kind}*.h")), "st_driver.h")
-"""What generated CUDA C++ includes."""
+"""The headers that generated CUDA C++ includes."""
 
 _HOST_FLAGS = ("-O2", "-std=gnu++17", "-DST_DRIVER", "-w", "-fwrapv", "-fvisibility=hidden", "-shared", "-fPIC")
 
@@ -39,7 +39,7 @@ def cubin_of(source: str, arch: str) -> bytes:
 
 
 def host_object(source: str, timeout: float) -> Path:
-    """Return the host's part of a source as a shared object for the driver. Raises ``BuildError`` where no C++ compiler makes it."""
+    """Return the host code of a source as a shared object. Raises ``BuildError`` if there is no C++ compiler, or it fails."""
 
     def make(folder: Path) -> Path:
         names = (os.environ.get("CXX"), "g++", "clang++", "c++")
@@ -62,7 +62,7 @@ def object_of(source: str, compiler: str, flags: tuple[str, ...], timeout: float
 
 
 def _kept(made_for: tuple[Any, ...], source: str, ending: str, make: Callable[[Path], Path]) -> Path:
-    """Return an object; it is made beside its place and renamed, so that readers see all of it or nothing."""
+    """Return an object from the cache, made if it is not there. It is made under another name and renamed: readers see all of it or none."""
     parts = [*made_for, source, *((CSRC / name).read_text() for name in HEADERS)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     target = cache_folder() / f"cuda-{key[:40]}{ending}"

@@ -1,6 +1,6 @@
-"""CUDA kernels on this machine's processor, thread by thread, with everything that they do checked (csrc/st_executor.h).
+"""Runs CUDA kernels on this machine's processor, thread by thread, and checks everything that they do (csrc/st_executor.h).
 
-For looking and testing where there is no GPU: what it runs is the source that nvcc compiles.
+It is for examining and testing kernels without a GPU: it runs the same source that nvcc compiles.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .cuda_objects import object_of
 
 _BOTH = ("-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-fvisibility=hidden", "-fPIC")
 FLAGS = ("-O0", *_BOTH, "-DST_EXECUTOR_APART", "-shared")
-"""No optimisation: a call that waits is told from others by where it returns to, and must not be copied."""
+"""No optimisation: the executor identifies a waiting call by its return address, so that the compiler must not duplicate calls."""
 _MACHINE = ("-O2", *_BOTH, "-DST_EXECUTOR_APART", "-c")
 
 
 def executor_flags(compiler: str, timeout: float = 300.0) -> tuple[str, ...]:
-    """Return what a C++ compiler is told to make kernels run on the processor, with what runs them, which is compiled once.
+    """Return the flags with which a C++ compiler makes kernels that run on the processor, linked with the executor, compiled once.
 
     Raises:
         BuildError: the compiler fails.
@@ -35,7 +35,7 @@ def executor_flags(compiler: str, timeout: float = 300.0) -> tuple[str, ...]:
 
 @frozen
 class Executor(CudaTarget):
-    """The processor in the place of a GPU of an architecture, whose threads share as much memory."""
+    """The processor in the place of a GPU of a given architecture, with as much shared memory as that GPU."""
 
     arch: str | None = "sm_90"
     name: str = "cuda-executor"

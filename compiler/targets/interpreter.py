@@ -1,4 +1,4 @@
-"""The loop-IR interpreter as a target: kernels are texts of the loop IR, which are read back and run in Python."""
+"""The target interpreter: kernels are texts of the loop IR, which are parsed and run in Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "loop IR interpreter"
 
 @dataclass
 class InterpretedLaunch:
-    """A program on its arrays. ``outcome`` is what the last run left, with the counts of its operations."""
+    """A program with its arrays. ``outcome`` is the result of the last run, with the counts of its operations."""
 
     function: Function
     arrays: Sequence[NDArray[Any] | None]
@@ -32,7 +32,7 @@ class InterpretedLaunch:
     outcome: Outcome | None = field(default=None, init=False)
 
     def run(self) -> int:
-        """Run the program. Raises ``InterpreterError`` where it does what no kernel may."""
+        """Run the program. Raises ``InterpreterError`` if it does something that no kernel may do."""
         self.outcome = interpret(self.function, self.arrays, self.sizes, races=self.races)
         return 0
 
@@ -43,7 +43,7 @@ class InterpretedLaunch:
 
 @frozen
 class InterpretedKernel:
-    """A program that was read from its text. ``races``: whether its schedule says to ignore them."""
+    """A program that was parsed from its text. ``races``: whether races are ignored, as its schedule says."""
 
     function: Function
     races: bool
@@ -56,7 +56,7 @@ class InterpretedKernel:
 
 @frozen
 class Interpreter:
-    """Runs loop IR as lowering makes it, serially, every access checked; it counts operations, and is for looking, not for speed."""
+    """Runs loop IR as lowering makes it, serially; checks every access and counts operations. It is for examining kernels, not for speed."""
 
     name: str = "interpreter"
     language: str = "loops"

@@ -1,4 +1,4 @@
-"""The targets that there are, by name."""
+"""The registry of targets, by name."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ def _executor() -> Target:
 
 
 _SHIPPED: dict[str, Callable[[], Target]] = {"cpu": lambda: C, "interpreter": _interpreter, "cuda": _cuda, "cuda-executor": _executor}
-"""Our own, each imported when it is first asked for: most programs compile for the processor alone."""
+"""Targets of this package that are imported at first use: most programs compile only for the processor."""
 
 
 def register(target: Target) -> None:
-    """Make a target known by its name, in place of another one of that name."""
+    """Register a target under its name; it replaces another one of that name."""
     _TARGETS[target.name] = target
 
 
 def register_pass(added: Pass, target: str = "cpu", before: str | None = None) -> None:
-    """Let kernels for a target go through one more pass: before another one, or after all others.
+    """Add a pass to a target: before another one, or after all others.
 
     Raises:
         ScheduleError: there is no such target.
-        ValueError: there is a pass of that name, none of the name ``before``, or it stands where it, or one after it, cannot.
+        ValueError: there is a pass of that name already, or none of the name ``before``, or the pass or one after it cannot stand there.
     """
     found: Any = find_target(target)
     register(replace(found, passes=found.passes.with_pass(added, before)))
 
 
 def unregister_pass(name: str, target: str = "cpu") -> None:
-    """Take back what ``register_pass`` did."""
+    """Remove a pass that ``register_pass`` has added."""
     found: Any = find_target(target)
     register(replace(found, passes=found.passes.without_pass(name)))
 
 
 def find_target(name: str, arch: str | None = None) -> Target:
-    """Return a target, for GPUs of an architecture where one is named. Raises ``ScheduleError`` where there is none of that name."""
+    """Return a target, for an architecture of GPUs if one is given. Raises ``ScheduleError`` if there is no target of that name."""
     known = {**_SHIPPED, **_TARGETS}
     if not isinstance(name, str) or name not in known:
         raise ScheduleError(

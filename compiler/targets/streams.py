@@ -1,4 +1,4 @@
-"""In which stream of a GPU kernels run: the default one, or one of CuPy, torch or cuda-core for the time of a ``with``."""
+"""The stream of a GPU in which kernels run: the default one, or inside a ``with`` block one of CuPy, torch or cuda-core."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _STREAM: ContextVar[int | None] = ContextVar("stream", default=None)
 
 @contextmanager
 def on_stream(stream: Any) -> Iterator[None]:
-    """Run kernels for GPUs in a stream, for the time of a ``with``.
+    """Run kernels for GPUs in a stream, inside a ``with`` block.
 
-    What stands on the device is then ready when the stream comes to it: calls do not wait for the device, unless they transfer something.
+    Calls then do not wait for the device, unless they transfer something: results on the device are ready for later work in the stream.
 
     Args:
         stream: of CuPy, torch, cuda-core (whatever has ``__cuda_stream__``), or the driver's handle as a whole number.
@@ -32,7 +32,7 @@ def on_stream(stream: Any) -> Iterator[None]:
 
 
 def current_stream() -> int | None:
-    """Return the driver's handle of the stream that kernels run in; None: the default one, at whose end calls wait."""
+    """Return the driver's handle of the stream in which kernels run; None: the default stream, and calls wait for the device."""
     return _STREAM.get()
 
 

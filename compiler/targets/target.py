@@ -1,9 +1,9 @@
-"""The contract between the compiler and what kernels run on.
+"""The interface between the compiler and what kernels run on.
 
-A kernel is a host program: straight code, loops and conditions over sizes and arrays, with kernels in between. Every loop that is
-dealt out to units of the target becomes a kernel; what stands before, between and after them is host code, which runs in order:
-a result that is counted, scanned and filled is two such loops with a scan between. A target says which units and memory it has,
-which passes bring loop IR into the form that it prints, and how the text is compiled, loaded and launched on arrays.
+A program for a target is host code: statements, loops and conditions over sizes and arrays, with device kernels in between. Every loop
+that is dealt out to units of the target becomes a device kernel; the statements before, between and after them run in order on the
+host. For example, a result that is counted, scanned and filled is two such loops with a scan between. A target says which units and kinds
+of memory it has, which passes bring loop IR into the form that it prints, and how the text is compiled, loaded and launched on arrays.
 
 To add one: a class with these members, and ``registry.register(it)``.
 """
@@ -24,7 +24,7 @@ from ..storage.on_device import DeviceArray
 
 
 class Launch(Protocol):
-    """A loaded kernel on certain arrays and sizes, which it keeps alive.
+    """A loaded kernel with its arrays and sizes, which it keeps alive.
 
     Attributes:
         run: runs host code and kernels to the end; returns 0, or 1 when there was no memory.
@@ -73,14 +73,14 @@ class Executable(Protocol):
     def flags(self) -> tuple[str, ...]: ...
 
     def bind(self, arrays: Sequence[NDArray[Any] | None], sizes: Sequence[int], made: int, threads: int) -> Launch:
-        """Make ready to run.
+        """Return a launch on arrays and sizes.
 
         Args:
-            arrays: flat arrays of the host in the order of the kernel's parameters, None for those that it makes. Where the target
-                has memory of its own, they are transferred there and back by every run.
+            arrays: flat arrays of the host in the order of the kernel's parameters, None for those that it makes. If the target has
+                memory of its own, every run transfers them there and back.
             sizes: in the order of the kernel's parameters.
-            made: how many arrays it makes; their lengths stand behind ``sizes``.
-            threads: into how many shares work is cut.
+            made: how many arrays it makes; their lengths are put behind ``sizes``.
+            threads: the number of shares into which work is cut.
         """
         ...
 
@@ -94,7 +94,7 @@ class DeviceExecutable(Executable, Protocol):
 
 
 class Target(Protocol):
-    """What kernels are generated for and run on.
+    """Something for which kernels are generated, and on which they run.
 
     Attributes:
         name: by which users ask for it.
@@ -138,7 +138,7 @@ class Target(Protocol):
         ...
 
     def print(self, function: Function, heading: str) -> str:
-        """Return the source of a kernel as the passes left it. Decides nothing."""
+        """Return the source of a kernel after all passes; everything is decided by then."""
         ...
 
     def compile(self, spec: KernelSpec, source: str, timeout: float) -> Executable:

@@ -1,4 +1,4 @@
-"""The kinds of workspaces, each in a file of its own; to import this package makes them known, in the order in which messages name them."""
+"""The kinds of workspaces, each in a file of its own. Importing this package registers them, in the order in which messages list them."""
 
 from .bitmap import BITMAP
 from .dense import DENSE, POSITIONS, REGISTERS

@@ -1,4 +1,4 @@
-"""Workspaces with an array over the whole range and bits of the keys that were written (csrc/st_bits.h)."""
+"""Workspaces with an array over the whole range, and a bit for each key that says whether it was written (csrc/st_bits.h)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .listed import keyed
 
 U64 = Type("u64")
 FEW_KEYS = 64
-"""Keys of a row that are put in order by comparing them all: ST_FEW of csrc/st_few.h."""
+"""The most keys of a row that are sorted by comparing each with all others: ST_FEW of csrc/st_few.h."""
 
 
 @frozen
 class BitmapWorkspace(HeldWorkspace):
-    """Values over the whole range, and the set of keys as bits in levels, which come out sorted (csrc/st_bits.h)."""
+    """Values over the whole range, and the set of keys as bits in several levels, which gives the keys sorted (csrc/st_bits.h)."""
 
     kind = "bitmap"
     bits: str
@@ -49,7 +49,7 @@ class BitmapWorkspace(HeldWorkspace):
         return new, Declare(new, Call("bits_insert", (ArrayRef(self.bits, U64), self.length, key), BOOL))
 
     def _first(self, key: Value) -> list[Step]:
-        """Return what happens besides where a key is new."""
+        """Return the further steps for a new key."""
         return []
 
     def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
@@ -74,17 +74,17 @@ class BitmapWorkspace(HeldWorkspace):
 
 @frozen
 class FewKeysWorkspace(BitmapWorkspace):
-    """A bitmap that every row fills anew. As long as rows have few keys, those are listed and put in order by comparing them all
-    (csrc/st_few.h), without the upper levels of the set; the row before says what to expect of the next one."""
+    """A bitmap that every row fills anew. As long as rows have few keys, the keys are listed and sorted by comparing each with all others
+    (csrc/st_few.h), and the upper levels of the set are not used. The number of keys of one row decides the form for the next row."""
 
     def _first(self, key: Value) -> list[Step]:
         return [Store(self.keys, self.count, key), SetVar(self.count, ONE, "+")]
 
     def produced(self, steps: list[Step]) -> list[Step]:
-        """Return the producer in two forms, behind what it does before it comes to this workspace, such as to fill another one.
+        """Return the producer in two forms, after the steps that come before its first use of this workspace.
 
-        A producer that has two forms of another one inside has the listing form alone, which is right for any number of keys: code would
-        double with every workspace that stands in another.
+        A producer that already contains two forms of another workspace gets only the listing form, which is right for any number of keys:
+        otherwise the code would double with every workspace inside another.
         """
         before, own = self._beginning(steps)
         listing = transform(Steps(tuple(own)), self._listing)
@@ -96,7 +96,7 @@ class FewKeysWorkspace(BitmapWorkspace):
         return [*before, If(compare("<=", self.count, integer(FEW_KEYS)), few, many)]
 
     def _beginning(self, steps: list[Step]) -> tuple[list[Step], list[Step]]:
-        """Cut steps where the first uses this workspace; not at all where the others need what is declared before."""
+        """Split steps before the first that uses this workspace. They are not split if later steps need earlier declarations."""
         before, rest = list[Step](), list(steps)
         while rest and not self._is_used(rest[0]):
             before.append(rest.pop(0))
@@ -127,7 +127,7 @@ class FewKeysWorkspace(BitmapWorkspace):
 
 
 def bit_words(length: Value) -> Value:
-    """Return how many words of bits a set of keys below ``length`` takes."""
+    """Return how many words the bits of a set of keys below ``length`` take."""
     words = integer(6)
     for words_of in (2**6, 2**12, 2**18):
         words = add(words, quotient(length, integer(words_of)))
@@ -138,7 +138,7 @@ class Bitmap(WorkspaceKind):
     keeps_entries = True
 
     def make(self, making: Making) -> BitmapWorkspace:
-        """Return a bitmap; one that is filled again and again has two forms."""
+        """Return a bitmap; one that is filled in every iteration gets the two forms of ``FewKeysWorkspace``."""
         stored, keys, count = keyed(making)
         bits = making.array("_bits", U64, bit_words(making.length), zero=True)
         form = FewKeysWorkspace if making.again and making.key_type == I32 else BitmapWorkspace

@@ -13,7 +13,7 @@ from .levels import Storage, dense_levels
 
 @frozen
 class DenseWorkspace(HeldWorkspace):
-    """``length`` values over the whole range; registers are made anew in every iteration around, memory only once."""
+    """``length`` values over the whole range. Registers are made anew in every iteration of the loop around, memory only once."""
 
     kind = "dense"
     length: Value
@@ -28,7 +28,7 @@ class DenseWorkspace(HeldWorkspace):
 
 
 class Dense(WorkspaceKind):
-    """Over coordinates, or over the positions of an operand with one slot for every stored component."""
+    """An array over all coordinates, or over the positions of an operand, with one slot for every stored component."""
 
     whole = True
 

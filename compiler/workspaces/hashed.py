@@ -1,4 +1,4 @@
-"""Workspaces with a map from keys to slots, where a dense array would be too large (csrc/st_map.h); on a GPU a table (``table``)."""
+"""Workspaces with a map from keys to slots, for ranges too large for a dense array (csrc/st_map.h); on a GPU a table (``table``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START = integer(64)  # slots at first
 
 @frozen
 class HashedWorkspace(HeldWorkspace):
-    """A map from keys to slots, and a sorted list of the keys unless entries are only looked up."""
+    """A map from keys to slots, and a sorted list of the keys unless entries are only located."""
 
     kind = "hashed"
     map: str

@@ -1,4 +1,4 @@
-"""A workspace in scope: what its writes become, and what comes before, between and after. A kind's file has its subclass."""
+"""A workspace in scope: the code of its writes, and the code before its producer, between producer and consumer, and after the consumer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .levels import EntryLevel, Storage
 
 @frozen
 class HeldWorkspace:
-    """A workspace in scope: what its writes and reads become.
+    """A workspace in scope; each kind has a subclass in its own file.
 
     Attributes:
-        stored: its levels and values as reads see them.
+        stored: its levels and values, for reads.
         zero: the identity of the semiring's add.
-        depth: how many guards stood around the ``where`` that owns it.
+        depth: how many guards are around the ``where`` to which it belongs.
     """
 
     kind: ClassVar[str]
@@ -36,11 +36,11 @@ class HeldWorkspace:
 
     @property
     def looked_up(self) -> bool:
-        """Whether its entries are only looked up, so that nobody asks for them in order."""
+        """Whether its entries are only located, and never read in order."""
         return bool(self.stored.levels) and isinstance(self.stored.levels[-1], EntryLevel)
 
     def prepare(self, needs_zero: bool) -> list[Step]:
-        """Return what happens before the producer."""
+        """Return the steps before the producer."""
         return []
 
     def update(self, position: Value, value: Value, op: str, names: Names) -> list[Step]:
@@ -52,19 +52,19 @@ class HeldWorkspace:
         return []
 
     def finish(self) -> list[Step]:
-        """Return what happens between producer and consumer."""
+        """Return the steps between producer and consumer."""
         return []
 
     def produced(self, steps: list[Step]) -> list[Step]:
-        """Return a producer that is through with the workspace, and what happens between it and the consumer."""
+        """Return the complete producer, given its steps, and the steps between it and the consumer."""
         return [*steps, *self.finish()]
 
     def clean(self, names: Names) -> list[Step]:
-        """Return what happens after the consumer."""
+        """Return the steps after the consumer."""
         return []
 
     def slot_of_key_at(self, position: Value) -> Value:
-        """Return where the value of the entry at a position of the sorted list stands."""
+        """Return the position of the value of an entry, given the entry's position in the sorted list."""
         return position
 
 

@@ -1,7 +1,7 @@
-"""What every kind of workspace is asked, and which kinds there are (Kjolstad et al., "Tensor algebra compilation with workspaces").
+"""The interface of workspace kinds, and their registry (Kjolstad et al., "Tensor algebra compilation with workspaces").
 
-A kind is one file beside this one, with an object of it that is registered: schedules name it, legality, the space and the cost models ask
-for its properties, lowering has it make the workspace.
+A kind is one file beside this one: a class, and one object of it that is registered. Schedules name it; legality, the space and the cost
+models read its properties; lowering calls ``make``.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 @frozen
 class Making:
-    """A workspace that is to be made, at one place of the nest.
+    """What a kind needs to make a workspace at one place of the nest.
 
     Attributes:
-        name, indices, extents: of the workspace.
+        name, indices, extents: those of the workspace.
         length: the product of the extents.
-        type, zero: of its values, and the identity of the semiring's add.
-        key_type: of the numbers of its components.
-        depth: how many guards stand around the ``where`` that owns it.
-        asked: whether what reads it stores only entries.
-        looked_up: whether its entries are only looked up, so that nobody asks for them in order.
-        again: whether it is filled in every iteration around, by one producer alone.
-        on_gpu: whether kernels of a GPU fill it, while which nothing grows.
-        names: of the kernel.
-        before, after: what stands where memory is made once: at the start and end of the kernel, or of a thread.
+        type, zero: the type of its values, and the identity of the semiring's add.
+        key_type: the type of keys, the row-major numbers of its components.
+        depth: how many guards are around the ``where`` to which it belongs.
+        asked: whether its consumer needs to know which components were written.
+        looked_up: whether its entries are only located, and never read in order.
+        again: whether one producer alone fills it anew in every iteration of the loop around.
+        on_gpu: whether a kernel of a GPU fills it, so that its arrays cannot grow.
+        names: the names of the kernel.
+        before, after: steps at the start and the end of the kernel or of a thread, where memory is made once; ``make`` adds to them.
     """
 
     name: str
@@ -52,47 +52,47 @@ class Making:
     after: list[Step]
 
     def array(self, suffix: str, kind: Type, length: Value, *, zero: bool = False) -> str:
-        """Return the name of an array that is made once."""
+        """Add an array that is made once, and return its name."""
         name = self.names.permanent(self.name + suffix)
         self.before.append(Allocate(name, kind, length, "heap", zero))
         self.after.append(Free(name))
         return name
 
     def counter(self, suffix: str, initial: Value) -> Var:
-        """Return a variable of 64 bits that is declared once."""
+        """Add a variable of 64 bits that is declared once, and return it."""
         variable = Var(self.names.permanent(self.name + suffix), initial.type)
         self.before.append(Declare(variable, initial))
         return variable
 
 
 class WorkspaceKind(str):
-    """A kind of workspaces, whose text is its name in ``workspace(w, NAME)``.
+    """A kind of workspaces. As a string it is its name in ``workspace(w, NAME)``.
 
     Attributes:
-        keeps_entries: it knows which components were written, so that what reads it may store only those. A scalar does so where it is
+        keeps_entries: it knows which components were written, so that its consumer can store only those. A scalar knows it if it is
             asked to.
-        whole: it has room for every component of its range, and is cleared and read whole.
+        whole: it has room for every component of its range, and all of it is cleared and read.
     """
 
     keeps_entries = False
     whole = False
 
     def make(self, making: Making) -> HeldWorkspace:
-        """Return the workspace, whose arrays are made where memory is made once.
+        """Return the workspace, and add what it needs once to ``before`` and ``after``.
 
         Raises:
-            ScheduleError: there is none of this kind for what is asked.
+            ScheduleError: this kind cannot make it.
         """
         raise NotImplementedError
 
 
 _known: dict[str, WorkspaceKind] = {}
 WORKSPACES = _known.keys()
-"""The names of all kinds, those registered later too."""
+"""The names of all kinds, including those that are registered later."""
 
 
 def register(kind: WorkspaceKind) -> WorkspaceKind:
-    """Make a kind known under its name, and return it.
+    """Register a kind under its name, and return it.
 
     Raises:
         ScheduleError: the name is taken.
@@ -104,22 +104,22 @@ def register(kind: WorkspaceKind) -> WorkspaceKind:
 
 
 def unregister(kind: WorkspaceKind) -> None:
-    """Make a kind unknown again."""
+    """Remove a kind from the registry."""
     del _known[kind]
 
 
 def workspace_kind(name: str) -> WorkspaceKind:
-    """Return the kind of a name that a schedule or a pass has given."""
+    """Return the kind with a name, which a schedule or a pass has checked."""
     return _known[name]
 
 
 def keeps_entries(kind: str | None) -> bool:
-    """Return whether workspaces of a kind know which components were written; False where none is said."""
+    """Return whether workspaces of a kind know which components were written; False for None."""
     return kind is not None and _known[kind].keeps_entries
 
 
 def is_whole(kind: str) -> bool:
-    """Return whether workspaces of a kind are cleared and read whole."""
+    """Return whether all of a workspace of this kind is cleared and read."""
     return _known[kind].whole
 
 

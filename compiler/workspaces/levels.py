@@ -1,4 +1,4 @@
-"""Workspaces as their readers see them: with levels, as stored tensors have them, so that iteration lattices know no difference."""
+"""Levels of workspaces, like those of stored tensors, so that iteration lattices treat both alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..levels.level import Level, Place, index_array
 class KeyLevel(Level):
     """One mode of the sorted list of keys of a workspace: coordinate = key / stride % extent.
 
-    All modes share the positions of the list, the last one has one position an entry, those above it are not unique.
+    All modes share the positions of the list. In the last mode each entry has one position; the modes above are not unique.
     """
 
     stride: Value = ONE
@@ -34,12 +34,12 @@ class KeyLevel(Level):
         return reduced if self.leading else remainder(reduced, self.extent)
 
     def search(self, low: Value, high: Value, coordinate: Value, function: str = "lower_bound", *more: Value) -> Value:
-        """Search for the least key with the coordinate, the greatest for "upper_bound"; ``low`` is a position of the list."""
+        """Search for the least key with the coordinate, for "upper_bound" the greatest; ``low`` is a position of the list."""
         key = multiply(coordinate, self.stride)
         if not self.leading:
             span = multiply(self.stride, self.extent)
             above = multiply(quotient(self.load("crd", low), span), span)
-            key = add(Select(compare("<", low, high), above, ZERO, I64), key)  # nothing stands at low where there is nothing
+            key = add(Select(compare("<", low, high), above, ZERO, I64), key)  # an empty range has no key at ``low``
         if function == "upper_bound":
             key = add(key, subtract(self.stride, ONE))
         return super().search(low, high, key, function, *more)
@@ -47,10 +47,10 @@ class KeyLevel(Level):
 
 @frozen
 class EntryLevel(Level):
-    """One mode of a workspace whose entries are only looked up, one by one: a position is the key of the modes so far.
+    """One mode of a workspace whose entries are only located. A position is the key of the modes so far.
 
-    The position in the last mode is the slot of the value: the key in an array with ``marks``, the ordinal in a ``map``, the slot in a
-    ``table`` of so many.
+    The position in the last mode is the slot of the value: the key itself for an array with ``marks``, the ordinal for a map, the slot for
+    a ``table`` of the given size.
     """
 
     last: bool = True
@@ -83,7 +83,7 @@ class Storage:
     type: Type
 
     def dense_position(self, place: Place, coordinate: Callable[[str], Value]) -> Value:
-        """Return the position of a component whose levels below ``place`` are all dense; ``coordinate`` gives values of indices."""
+        """Return the position of a component if all levels below ``place`` are dense; ``coordinate`` gives the values of indices."""
         for level in self.levels[place.depth :]:
             assert level.kind.full, f"{self.name}: level of {level.index} is not resolved"
             place = level.descend(place, coordinate)
@@ -96,7 +96,7 @@ def dense_levels(indices: tuple[str, ...], extents: tuple[Value, ...]) -> tuple[
 
 
 def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, key_type: Type, count: Value) -> tuple[Level, ...]:
-    """Return the modes of a sorted list of keys as levels that are stepped through."""
+    """Return one level for each mode of a sorted list of keys; loops step through them."""
     levels = []
     for mode, (index, extent) in enumerate(zip(indices, extents, strict=True)):
         stride: Value = ONE
@@ -115,7 +115,7 @@ def key_levels(indices: tuple[str, ...], extents: tuple[Value, ...], keys: str, 
 def entry_levels(
     indices: tuple[str, ...], extents: tuple[Value, ...], marks: str = "", keys: str = "", table: tuple[ArrayRef, Value] | None = None
 ) -> tuple[Level, ...]:
-    """Return the modes of a workspace whose entries are only looked up: in an array of ``marks``, a map of ``keys``, or a table."""
+    """Return one level for each mode of a workspace whose entries are only located: in an array of ``marks``, a map ``keys`` or a table."""
     modes = enumerate(zip(indices, extents, strict=True), 1)
     return tuple(
         EntryLevel(COMPRESSED, index, extent, last=mode == len(indices), marks=marks, map=keys, table=table)

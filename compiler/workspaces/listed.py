@@ -16,7 +16,7 @@ from .levels import Storage, entry_levels, key_levels
 
 @frozen
 class ListWorkspace(HeldWorkspace):
-    """An array, marks and a list of keys, which is sorted unless entries are only looked up."""
+    """An array, marks and a list of keys, which is sorted unless entries are only located."""
 
     kind = "list"
     marks: str
@@ -64,7 +64,7 @@ class List(WorkspaceKind):
 
 
 def keyed(making: Making) -> tuple[Storage, str, Var]:
-    """Make the values over the whole range, the array that takes the sorted keys, and their count."""
+    """Make the values over the whole range, the array for the sorted keys, and the variable of their number."""
     values, keys = making.array("_vals", making.type, making.length), making.array("_list", making.key_type, making.length)
     count = making.counter("_count", ZERO)
     levels = key_levels(making.indices, making.extents, keys, making.key_type, count)

@@ -1,4 +1,4 @@
-"""Scalar workspaces: a local variable, with a flag where a sparse result asks whether anything was added."""
+"""Scalar workspaces: a local variable, with a flag that says whether anything was added, if a sparse result needs it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Hashed workspaces of GPUs: tables of constant room, as nothing grows while a kernel runs (csrc/st_cuda_tables.h).
+"""Hashed workspaces on GPUs: tables of fixed size, since nothing can grow while a kernel runs (csrc/st_cuda_tables.h).
 
-A table has room for the ``need`` of one iteration, the most keys that it can come to. Here that is the whole range; ``passes.needs``
-counts beforehand how many each iteration comes to at most. Threads of a block or warp fill a table together: a slot is claimed atomically.
+A table has room for the ``need`` of one iteration, the most keys that it can insert. Here that is the whole range; ``passes.needs``
+counts the keys of each iteration beforehand. The threads of a block or warp fill a table together, and claim slots atomically.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FREE = integer(-1)
 
 @frozen
 class TableWorkspace(HeldWorkspace):
-    """A table of keys, values at the same slots, and a sorted list of the keys unless entries are only looked up."""
+    """A table of keys, values at the same slots, and a sorted list of the keys unless entries are only located."""
 
     kind = "hashed"
     table: str
@@ -61,7 +61,7 @@ class TableWorkspace(HeldWorkspace):
 
 
 def table_for(making: Making) -> TableWorkspace:
-    """Return the workspace, whose arrays have room for the whole range."""
+    """Return the workspace with room for the whole range."""
     need, size = making.counter("_need", making.length), making.counter("_size", ZERO)
     room = Call("table_size", (making.length,), I64)
     table, values = making.array("_table", making.key_type, room), making.array("_vals", making.type, room)
