@@ -30,11 +30,11 @@ def load_source(
 
     Args:
         source: the translation unit; ``#include "st_*.h"`` finds the headers of csrc/.
-        declarations: the functions that are called, as cffi's cdef wants them.
+        declarations: the functions that are called, in the form of cffi's ``cdef``.
         compiler: a compiler's name; None for the default one.
-        flags: flags that replace the default ones.
+        flags: flags in place of the default ones.
         files: C files of csrc/ that are compiled along, such as ``st_pack.c``.
-        symbols: what of the declarations the object defines; None: everything.
+        symbols: the declared names that the object defines; None: all.
 
     Returns:
         The cffi library; its functions are attributes. The object stays loaded as long as the process lives.
@@ -69,14 +69,14 @@ def load_compiled(
 
 @cache
 def declared(declarations: str) -> tuple[str, ...]:
-    """Return the names of the functions and variables that are declared; constants of enumerations are in no object."""
+    """Return the names of the declared functions and variables, without constants of enumerations, which objects do not define."""
     interface = foreign_interface(declarations)
     program = interface.dlopen(None)
 
     def is_constant(name: str) -> bool:
         try:
             return isinstance(getattr(program, name), int)
-        except interface.error:  # cffi's word for functions and variables that this process does not define
+        except interface.error:  # cffi raises it for functions and variables that this process does not define
             return False
 
     return tuple(sorted(name for name in dir(program) if not is_constant(name)))
@@ -84,9 +84,9 @@ def declared(declarations: str) -> tuple[str, ...]:
 
 @cache
 def open_object(path: Path, declarations: str) -> Any:
-    """Load a shared object, for good: memory that its functions made may be released as late as the interpreter ends.
+    """Load a shared object for the rest of the process: memory that its functions made may be released until the interpreter ends.
 
-    Parsed declarations, unlike cffi's parser, do not hold what is opened with them: it is closed with the last reference to it.
+    An interface of parsed declarations, unlike cffi's parser, keeps no reference to the library. RTLD_NODELETE keeps it loaded all the same.
 
     Raises:
         NotLoaded: the system's loader refuses it.
@@ -100,7 +100,7 @@ def open_object(path: Path, declarations: str) -> Any:
 
 
 def declared_in(header: Path) -> str:
-    """Return what a header of csrc/ declares between its two marks, which is all that cffi can read of it."""
+    """Return the part of a header of csrc/ between its two marks, which is all that cffi can parse."""
     text = header.read_text()
     return text[text.index("/* cdef */") : text.index("/* end */")]
 
@@ -109,11 +109,11 @@ def declared_in(header: Path) -> str:
 def foreign_interface(declarations: str) -> Any:
     """Return the cffi interface of some declarations, one for all libraries that share them.
 
-    They are parsed once for all processes and kept beside compiled objects in cffi's own form, which needs no parser: importing that takes
-    longer than a first lookup may.
+    They are parsed once for all processes, and kept beside compiled objects in a form that cffi reads without its parser: importing the
+    parser would take longer than a whole first lookup.
 
     Raises:
-        BuildError: what they come to can be stored nowhere.
+        BuildError: no folder can be written.
     """
     from _cffi_backend import __version__ as parser
 
@@ -129,7 +129,7 @@ def foreign_interface(declarations: str) -> Any:
 
 
 def _parse(declarations: str, place: Path) -> None:
-    """Write what declarations come to as Python, as cffi reads it without parsing."""
+    """Parse declarations, and write them as Python code that cffi reads without parsing."""
     import cffi
 
     interface = cffi.FFI()

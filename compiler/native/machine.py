@@ -1,4 +1,4 @@
-"""The machine at hand: what decides which code is best here, and what a measurement belongs to."""
+"""This machine: the properties that decide which code is best, and that identify measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 @frozen
 class CacheLevel:
-    """One data (or unified) cache as a core sees it, with how many cores share it."""
+    """One data or unified cache of a core, and how many cores share it."""
 
     level: int
     bytes: int
@@ -29,15 +29,15 @@ class CacheLevel:
 
 @frozen
 class Machine:
-    """What tells one machine from another.
+    """The properties that distinguish machines.
 
     Attributes:
         system: operating system and instruction set, such as ``Linux x86_64``.
         model: the processor's name as the system gives it.
         cores: logical cores that the machine has; ``available_cores`` says how many this process may use.
-        caches: data caches, innermost first; empty where the system does not say.
+        caches: data caches, innermost first; empty if the system does not report them.
         vector_bytes: width of the widest vector registers (16, 32 or 64).
-        features: digest of the processor's feature flags: code for one need not run on another.
+        features: digest of the processor's feature flags: code for one set may not run with another.
     """
 
     system: str
@@ -49,20 +49,20 @@ class Machine:
 
     @property
     def fingerprint(self) -> str:
-        """A short text that is equal for machines on which the same kernels run equally fast, as far as one can see."""
+        """A short text that is equal for machines on which, by these properties, kernels run equally fast."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     @property
     def masks(self) -> bool:
-        """Whether vector instructions may read and write some of their lanes only (AVX-512)."""
+        """Whether vector instructions can read and write only some of their lanes (AVX-512)."""
         return self.vector_bytes == 64
 
     @property
     def gathers(self) -> int | None:
-        """From how many iterations on a sum of gathered elements is faster in vectors than one by one; None: never.
+        """The least number of iterations for which a sum of gathered elements is faster in vectors than one by one; None: never faster.
 
-        0 where there are instructions for it. Where elements are read one by one all the same, sums of several vectors are long enough:
-        additions that run side by side then repay putting vectors together.
+        With gather instructions it is 0. Without them elements are read one by one in any case; in sums of several vectors, parallel
+        additions make up for the time of building the vectors.
         """
         if self.gather_bytes == 64:
             return 0
@@ -70,13 +70,13 @@ class Machine:
 
     @property
     def gather_bytes(self) -> int:
-        """How wide vectors are at most in loops that gather. On AMD, 32 bytes put together from single loads are faster than an instruction
-        that gathers 64."""
+        """The widest vectors in loops that gather, in bytes. On AMD, vectors of 32 bytes built from single loads are faster than an
+        instruction that gathers 64 bytes."""
         return 32 if self.model.startswith("AMD") and self.vector_bytes == 64 else self.vector_bytes
 
     @property
     def last_level_cache(self) -> int:
-        """Bytes of the outermost cache; 8 MiB where the system does not say."""
+        """Bytes of the outermost cache; 8 MiB if the system does not report it."""
         return max((cache.bytes for cache in self.caches), default=8 * 2**20)
 
 
@@ -98,13 +98,13 @@ _BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
 def affinity() -> frozenset[int]:
-    """Return the logical cores on which the calling thread may run, as the system says now."""
+    """Return the logical cores on which the calling thread may run now."""
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
 def _affinity_of_all_threads() -> frozenset[int]:
-    """Return the logical cores that some thread of this process may run on; with OMP_PROC_BIND an OpenMP runtime that was used before
-    this module was imported has bound each of its threads, the first one too, to a core of its own."""
+    """Return the logical cores on which any thread of this process may run. With OMP_PROC_BIND, an OpenMP runtime that was used before
+    this module was imported has bound each of its threads, including the first one, to a core of its own."""
     found = affinity()
     if not any(os.environ.get(name) for name in _BINDING):
         return found
@@ -115,23 +115,23 @@ def _affinity_of_all_threads() -> frozenset[int]:
 
 
 _AT_FIRST = _affinity_of_all_threads()
-"""As it was when this module was imported: an OpenMP runtime in this process, such as PyTorch's, may bind the first thread later on."""
+"""The affinity when this module was imported: an OpenMP runtime in this process, such as PyTorch's, may bind the first thread later."""
 
 
 def allowed_cores() -> frozenset[int]:
-    """Return the logical cores on which this process began (affinity masks and containers' cpusets counted)."""
+    """Return the logical cores on which this process was started, by affinity masks and the cpusets of containers."""
     return _AT_FIRST
 
 
 def usable_cores() -> frozenset[int]:
-    """Return the logical cores on which the calling thread may run now; where a runtime binds threads also those of before."""
+    """Return the logical cores on which the calling thread may run now; if a runtime binds threads, also those from before."""
     now = affinity()
     bound = now != _AT_FIRST and any(os.environ.get(name) for name in _BINDING)
     return now | _AT_FIRST if bound else now
 
 
 def available_cores() -> int:
-    """Return how many threads of this process can run all the time: one for each core that it may use, fewer under a quota."""
+    """Return how many threads of this process can run at once: one for each core that it may use, or fewer under a quota."""
     cores = len(usable_cores()) or 1
     quota = _quota(int(10 * time.monotonic()))
     return cores if quota is None else max(1, min(cores, int(quota)))
@@ -139,7 +139,7 @@ def available_cores() -> int:
 
 @lru_cache(maxsize=1)
 def _quota(_tenth: int) -> float | None:
-    """Return the quota, read once a tenth of a second at most: it may change while a process runs."""
+    """Return the quota, which may change while a process runs; it is read at most once in a tenth of a second."""
     return processor_quota()
 
 
@@ -173,15 +173,15 @@ def _caches() -> tuple[CacheLevel, ...]:
             shared = _count_cores(_text(f"{folder}/shared_cpu_list"))
             line = int(_text(f"{folder}/coherency_line_size"))
             level = int(_text(f"{folder}/level"))
-        except (OSError, ValueError):  # virtual machines leave some of these files out
+        except (OSError, ValueError):  # some of these files are missing on virtual machines
             continue
         found.append(CacheLevel(level, int(size.rstrip("KMG")) * _UNITS.get(size[-1], 1), line, shared))
     return tuple(sorted(found, key=lambda cache: cache.level))
 
 
 def held_vectors(width: int) -> int:
-    """Return how many vectors rows and accumulators may take together in registers: there are 32 of 64 bytes, 16 of fewer, and sums and
-    what is read need some too."""
+    """Return how many vector registers rows and accumulators may take together. There are 32 registers of 64 bytes, or 16 of fewer bytes;
+    some are left for sums and loads."""
     return 24 if width == 64 else 8
 
 
@@ -193,13 +193,13 @@ def _folders(place: str, prefix: str) -> list[str]:
 
 
 def _text(path: str) -> str:
-    """Return a small file of the system; ``pathlib`` takes as long again, which every first lookup would wait for."""
+    """Return the text of a small file of the system. ``pathlib`` would take twice as long, in every first lookup."""
     with open(path, encoding="utf-8") as file:
         return file.read().strip()
 
 
 def _count_cores(cores: str) -> int:
-    """Count a list of cores as the kernel writes it: ``0-3,8``."""
+    """Return how many cores a list in the kernel's notation has, such as ``0-3,8``."""
     total = 0
     for part in cores.split(","):
         first, _, last = part.partition("-")

@@ -1,8 +1,9 @@
-"""How much memory this process can still have, and the gate that refuses what is more before a byte of it is touched.
+"""How much memory this process can still have; requests for more are refused before any of it is used.
 
-What can be had is the least of what the machine has at hand (``MemAvailable``), of what the process's control groups leave of their
-limits (versions 1 and 2; the kernel counts the memory of a group in all groups around it), and of what the process's own limits
-leave. Systems grant memory that they do not have and end the process that uses it, so asking for it is no way to find out.
+It is the least of three numbers: the available memory of the machine (``MemAvailable``), the memory left under the limits of the
+process's control groups (versions 1 and 2; the memory of a group counts in all groups around it), and the memory left under the
+process's own limits. Trying to allocate memory tells nothing: systems grant memory that they do not have, and then end the process that
+uses it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .groups import PROC, group_folders, text_of
 from .idle_memory import IDLE
 
 FLOOR = 1 << 26
-"""Bytes up to which nobody asks: a look at the limits takes as long as touching a hundred pages."""
+"""Requests of up to this many bytes are not checked: reading the limits takes as long as touching a hundred pages."""
 
 _UNLIMITED = 1 << 60
 _CACHED_FILES = {2: ("inactive_file", "active_file"), 1: ("total_inactive_file", "total_active_file")}
@@ -27,22 +28,22 @@ _USAGE = {2: "memory.current", 1: "memory.usage_in_bytes"}
 
 @frozen
 class Room:
-    """Bytes that can be had, and what sets the limit."""
+    """How many bytes are available, and which limit that is."""
 
     bytes: int
     limit: str
 
 
 def claim(size: int, what: str, advice: str = "") -> None:
-    """See that memory can be had for all that a call is about to make. Nothing is reserved.
+    """Check that there is memory for all that a call is about to make. Nothing is reserved.
 
     Args:
-        size: bytes in all.
-        what: what takes them, as the beginning of a sentence: "the result y (4294967296 x float64)".
-        advice: what to do about it.
+        size: the bytes in all.
+        what: what needs them, as the beginning of the message: "the result y (4294967296 x float64)".
+        advice: what the user can do about it.
 
     Raises:
-        ResourceError: there is not so much.
+        ResourceError: there is not enough memory.
     """
     if size <= FLOOR:
         return
@@ -80,7 +81,7 @@ def _machine() -> Iterator[Room]:
 
 
 def _own_limits() -> Iterator[Room]:
-    """What RLIMIT_AS and RLIMIT_DATA leave."""
+    """Yield what is left under RLIMIT_AS and RLIMIT_DATA."""
     try:
         import resource
 
@@ -97,7 +98,7 @@ def _own_limits() -> Iterator[Room]:
 
 
 def _groups() -> Iterator[Room]:
-    """What each control group of memory leaves that this process is in, from its own up to the topmost that can be seen."""
+    """Yield what is left in the memory control group of this process, and in the groups around it up to the topmost visible one."""
     for version, folder in group_folders("memory", PROC):
         room = _group_room(folder, version)
         if room is not None:
@@ -105,7 +106,7 @@ def _groups() -> Iterator[Room]:
 
 
 def _group_room(folder: Path, version: int) -> Room | None:
-    """Return what a group leaves of its limit; what the system holds of files for it gives way. None where it has no limit."""
+    """Return what is left under a group's limit, counting its cached files as free; None if it has no limit."""
     limits = [limit for name in _LIMITS[version] if (limit := _number(folder / name)) is not None and limit < _UNLIMITED]
     used = _number(folder / _USAGE[version])
     if not limits or used is None:
@@ -116,12 +117,12 @@ def _group_room(folder: Path, version: int) -> Room | None:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """Return the numbers of a file of lines such as ``name 12 kB`` by name."""
+    """Return the numbers in a file of lines such as ``name 12 kB``, by name."""
     words = (line.split(None, 2) for line in text_of(path).splitlines())
     return {found[0]: int(found[1]) for found in words if len(found) > 1 and found[1].isdecimal()}
 
 
 def _number(path: Path) -> int | None:
-    """Return the number that a file holds; None where it holds ``max`` or is not there."""
+    """Return the number in a file; None if it holds ``max`` or does not exist."""
     text = text_of(path).strip()
     return int(text) if text.isdecimal() else None

@@ -1,4 +1,4 @@
-"""NVIDIA's compiler as a library, through cuda-core: CUDA C++ to a cubin for one architecture. Needs no GPU and no toolkit."""
+"""NVRTC, NVIDIA's compiler as a library, through cuda-core: compiles CUDA C++ to a cubin. It needs no GPU and no toolkit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compile_cubin(source: str, arch: str, include: Path) -> bytes:
     Args:
         source: CUDA C++.
         arch: such as "sm_90".
-        include: where its headers are.
+        include: the folder of its headers.
 
     Raises:
         BuildError: cuda-core or NVRTC is missing, does not know the architecture, or refuses the source.
@@ -27,7 +27,7 @@ def compile_cubin(source: str, arch: str, include: Path) -> bytes:
     core = _core()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a machine without a driver
+            warnings.simplefilter("ignore")  # cuda-core warns on a machine without a driver
             options = core.ProgramOptions(arch=arch, std="c++17", include_path=[str(include)])
             return bytes(core.Program(source, "c++", options).compile("cubin").code)
     except Exception as error:
@@ -35,7 +35,7 @@ def compile_cubin(source: str, arch: str, include: Path) -> bytes:
 
 
 def nvrtc_version() -> str:
-    """Return the compiler's name and the version that is installed, "NVRTC: none" where kernels come from the cache alone."""
+    """Return the name and the installed version of the compiler; "NVRTC: none" if it is missing and kernels come from the cache."""
     try:
         return f"NVRTC: {metadata.version('nvidia-cuda-nvrtc')}"
     except metadata.PackageNotFoundError:
@@ -47,7 +47,7 @@ _IMPORTING = Lock()
 
 def _core() -> Any:
     try:
-        with _IMPORTING:  # of two threads that import it at once, one would see half of it
+        with _IMPORTING:  # two threads that import it at once could see half of it
             return import_module("cuda.core")
     except Exception as error:  # whatever a broken installation raises
         raise BuildError(f"kernels for GPUs are compiled by NVRTC through cuda-core, which this Python lacks: {_MISSING}") from error

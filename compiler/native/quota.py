@@ -1,7 +1,7 @@
-"""How much processor time control groups leave to this process.
+"""The limit that control groups set to the processor time of this process.
 
 Version 2 says it in ``cpu.max`` ("200000 100000": 200 ms of time in every 100 ms, two cores), version 1 in ``cpu.cfs_quota_us`` and
-``cpu.cfs_period_us``; each group in which the group of the process lies may set less than those below it.
+``cpu.cfs_period_us``. A group around the group of the process may set a lower limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .groups import PROC, group_folders, text_of
 
 
 def processor_quota(proc: Path = PROC) -> float | None:
-    """Return how many cores' time this process may use on average; None where nothing limits it, or nobody says.
+    """Return how many cores this process may use on average; None if there is no limit, or it is not known.
 
     Args:
         proc: /proc, or a folder like it.
@@ -22,7 +22,7 @@ def processor_quota(proc: Path = PROC) -> float | None:
 
 
 def _share(version: int, folder: Path) -> float | None:
-    """Return the cores' worth of time that one group may use."""
+    """Return how many cores one group may use on average."""
     if version == 2:
         quota, _, period = text_of(folder / "cpu.max").partition(" ")
     else:

@@ -1,5 +1,5 @@
-"""Folders of one process: each is held by a lock that the system lets go with the process, however it ends. So whoever comes next can
-remove what a killed process left behind, and never takes away what a living one uses."""
+"""Temporary folders of one process. Each is held by a lock, which the system releases when the process ends in any way. So later
+processes can remove folders of killed ones, and never those of running ones."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-_ABANDONED = 86400.0  # seconds after which a folder counts as left behind where locks say nothing of it
+_ABANDONED = 86400.0  # age in seconds after which a folder counts as abandoned, if locks do not tell
 _HOST = f"{os.uname().nodename.replace('/', '-')}-"
-"""A part of each name: machines that share a file system need not see each other's locks."""
+"""The part of each name that identifies the machine: machines that share a file system may not see each other's locks."""
 
 
 class Scratch:
     """A new folder that only this user may enter, held until it is removed.
 
     Args:
-        parent: where it is made.
-        prefix: of its name; folders with this prefix that nobody holds are what ``sweep`` removes.
+        parent: the folder in which it is made.
+        prefix: the prefix of its name. ``sweep`` removes the folders with this prefix that no process holds.
 
     Raises:
         OSError: it cannot be made.
@@ -32,12 +32,12 @@ class Scratch:
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}{_HOST}", dir=parent))
             held = _hold(self.path)
-            if held is not None:  # nobody swept it between being made and being held
+            if held is not None:  # no other process has swept it before it was locked
                 self._held = held
                 return
 
     def remove(self) -> None:
-        """Remove the folder with what it holds, if it is still there, and let go of it."""
+        """Remove the folder with its contents, if it is still there, and release its lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._held >= 0:
             os.close(self._held)
@@ -57,7 +57,7 @@ def new_scratch(parent: Path, prefix: str) -> Scratch:
 
 
 def sweep(parent: Path, prefix: str) -> None:
-    """Remove this user's folders that no living process holds; what cannot be removed stays."""
+    """Remove this user's folders that no running process holds; folders that cannot be removed stay."""
     try:
         with os.scandir(parent) as entries:
             names = [entry.name for entry in entries if entry.name.startswith(prefix)]
@@ -84,8 +84,8 @@ def _remove_if_left(folder: Path, locks_tell: bool) -> None:
 
 
 def _hold(folder: Path) -> int | None:
-    """Take the lock of a folder and return its descriptor; None where another process holds or has removed it, and -1 where the
-    file system has no locks for folders (some that lie on servers)."""
+    """Lock a folder and return the descriptor; None if another process holds or has removed it, -1 if the file system (as some network
+    ones) has no locks for folders."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:

@@ -1,7 +1,8 @@
-"""Programs that end in time, with everything that they started, and never outlive the process that called them.
+"""Runs programs with a time limit. They end together with all that they have started, and never outlive the calling process.
 
-A shell stands between: it leads a process group of the program's own, and ends all of it as soon as a pipe closes that this process
-holds open. The system closes it however this process ends, so that no compiler goes on after a kill -9, nor what it started itself.
+A shell in between leads a process group for the program. It ends the whole group as soon as a pipe is closed that this process holds
+open. The system closes the pipe when this process ends in any way, so that
+no compiler, nor what it has started, goes on even after kill -9.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import IO
 from ..frozen import frozen
 
 KEPT_OUTPUT = 1 << 16
-"""Bytes of a program's output that are kept; what follows is read and forgotten."""
+"""Bytes of a program's output that are kept; later output is read and dropped."""
 
-# The first line waits for the pipe, which is standard input; the last one ends what the program may have left behind.
+# The second line waits until the pipe, which is standard input, is closed. The last lines end what the program may have left behind.
 _GUARD = """exec 3<&0
 { read -r _; kill -KILL 0; } <&3 &
 "$@" </dev/null 3<&-
@@ -36,8 +37,8 @@ class Outcome:
     """How a program ended.
 
     Attributes:
-        status: its exit status; 128 + n where signal n ended it; None where it took too long and was ended.
-        output: the beginning of what it wrote, errors included.
+        status: its exit status; 128 + n if signal n ended it; None if it took too long and was ended.
+        output: the beginning of its output, errors included.
     """
 
     status: int | None
@@ -48,12 +49,12 @@ def run_program(command: Sequence[str], seconds: float, environment: Mapping[str
     """Run a program to its end, for at most ``seconds``.
 
     Args:
-        environment: variables that are added to this process's.
+        environment: variables in addition to those of this process.
 
     Raises:
         OSError: it cannot be started.
     """
-    if not os.access(command[0], os.X_OK):  # the shell's own words for it depend on the shell
+    if not os.access(command[0], os.X_OK):  # shells report this in different ways
         os.stat(command[0])
         raise PermissionError(13, os.strerror(13), command[0])
     deadline = time.monotonic() + seconds
@@ -87,7 +88,7 @@ def run_program(command: Sequence[str], seconds: float, environment: Mapping[str
 
 
 def _read(stream: IO[bytes], deadline: float) -> bytes:
-    """Read to the end and return the beginning. Raises ``TimeoutError`` at the deadline."""
+    """Read all output and return its beginning. Raises ``TimeoutError`` at the deadline."""
     kept = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)

@@ -1,6 +1,6 @@
-"""The team of threads that all kernels and helpers of this process share: csrc/st_team.c, compiled once and loaded for good.
+"""The team of threads that all kernels and helpers of this process share (csrc/st_team.c). It is compiled once and stays loaded.
 
-Whoever loads an object with parallel loops points its ``st_team`` to the team; where the team cannot be built, callers work alone.
+The pointer ``st_team`` of every object with parallel loops is set to the team. If the team cannot be built, calling threads work alone.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .library import CSRC, declared_in, foreign_interface, load_source
 from .machine import affinity, available_cores, usable_cores
 
 DECLARATION = "extern void *st_team;"
-"""Of the pointer, for the interface of an object with parallel loops."""
+"""Declares the pointer to the team in an object with parallel loops."""
 
 MOST_THREADS = 1024
-"""Shares into which the work of a call may be cut; more are a mistake, as some kernels keep a copy of the result for each."""
+"""The most shares into which the work of a call may be cut: some kernels keep a copy of the result for each."""
 
 _FLAGS = ("-O2", "-pthread")
 _PATIENCE = 1_000_000
-"""Nanoseconds for which an idle worker spins at most; a tenth where spinning takes from the quota of the process."""
+"""The most nanoseconds for which an idle worker spins; a tenth of it if spinning uses up a quota of the process."""
 
 
 def join_team(library: Any) -> None:
-    """Give the parallel loops of a loaded object the team of this process."""
+    """Point a loaded object to the team of this process."""
     found = _team()
     if found is not None:
         _tell(found, tuple(sorted(usable_cores())), available_cores())
@@ -38,10 +38,10 @@ def join_team(library: Any) -> None:
 
 
 def respect_limits() -> int:
-    """Tell the team on which cores it may run and how many of them at once, as affinity and quota are now; return how many.
+    """Tell the team on which cores, and on how many at once, it may run by the present affinity and quota; return how many.
 
-    A team that nothing has joined yet is not loaded for that: it is told when something does. Affinity is looked at in every call, the
-    quota, which stands in files, once in a tenth of a second.
+    The team is not loaded for this; it is told when the first object joins it. Affinity is read in every call, the quota, which is in
+    files, at most once in a tenth of a second.
     """
     global _respected
     now, tenth = affinity(), int(10 * time.monotonic())
@@ -56,10 +56,10 @@ def respect_limits() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """Return how many threads a kernel runs with: as many as said, or $SPARSETUNE_THREADS, or the available cores.
+    """Return how many threads a kernel runs with: the given number, or $SPARSETUNE_THREADS, or the available cores.
 
     Raises:
-        DataError: the number is none that this machine can run.
+        DataError: the number is not a whole number from 1 to ``MOST_THREADS``.
     """
     running = respect_limits()
     asked: Any = threads
@@ -81,19 +81,19 @@ def is_there() -> bool:
 
 
 def workers() -> int:
-    """Return how many threads the team has besides those that call it."""
+    """Return how many threads the team has, without the calling ones."""
     found = _team()
     return 0 if found is None else found.st_team_workers()
 
 
 def alone_calls() -> int:
-    """Return how many calls of parallel loops worked alone since others had kept workers from their cores; 0 before there is a team."""
+    """Return how many calls of parallel loops worked alone because other programs had kept workers from their cores; 0 without a team."""
     found = _loaded_team()
     return 0 if found is None else found.st_team_alone_calls()
 
 
 def gather() -> None:
-    """Have workers called again, though others had kept them from their cores a moment before, after which calls work alone for a while."""
+    """Let the next calls use the workers again. After other programs have kept workers from their cores, calls work alone for a while."""
     found = _loaded_team()
     if found is not None:
         found.st_team_gather()

@@ -14,27 +14,27 @@ from ..frozen import frozen
 from .machine import this_machine
 
 CANDIDATES = ("gcc", "clang", "cc")
-"""Tried in this order after $SPARSETUNE_CC."""
+"""The compilers that are tried, in this order, after $SPARSETUNE_CC."""
 
 MISSING = "no C compiler was found: install one (Debian, Ubuntu: apt install gcc) or name it in SPARSETUNE_CC"
 
 REQUIRED_FLAGS = ("-std=gnu11", "-fPIC", "-fopenmp-simd")
-"""What every object needs, whatever flags a schedule asks for. Of OpenMP only loops marked for vectors are used, which need no library."""
+"""The flags that every object needs, whatever flags a schedule gives. Of OpenMP only ``simd`` is used, which needs no library."""
 
 WRAPPING_FLAG = "-fwrapv"
-"""Integer values wrap around on overflow as NumPy's do; C leaves it undefined for signed ones."""
+"""Signed integers wrap around on overflow, as NumPy's do; without this flag C leaves that undefined."""
 
-_VECTOR_WIDTH = r"-mprefer-vector-width=(128|256|512)"  # compiled when it is needed, which lookups seldom do
+_VECTOR_WIDTH = r"-mprefer-vector-width=(128|256|512)"  # compiled at first use: lookups seldom need it
 _FAST_MATH = frozenset(("-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-fassociative-math", "-ffinite-math-only"))
 
 
 @frozen
 class Compiler:
-    """A compiler as it is called.
+    """A compiler, with the command that runs it.
 
     Attributes:
         command: the program's absolute path and leading arguments (``SPARSETUNE_CC="ccache gcc"``).
-        identity: changes when the program is replaced: real path, size and time of change.
+        identity: real path, size and time of change, so that it changes when the program is replaced.
     """
 
     command: tuple[str, ...]
@@ -52,13 +52,13 @@ class Compiler:
 
 
 def find_compiler(name: str | None = None) -> Compiler:
-    """Return a compiler: the one named, or $SPARSETUNE_CC, or the first of gcc, clang and cc.
+    """Return a compiler: the named one, or $SPARSETUNE_CC, or the first of gcc, clang and cc.
 
     Args:
-        name: of a program on the search path, without arguments.
+        name: the name of a program on the search path, without arguments.
 
     Raises:
-        BuildError: there is none, or the named one is not a program, or $SPARSETUNE_CC breaks IEEE arithmetic.
+        BuildError: there is none, the name is not that of a program, or $SPARSETUNE_CC has flags that break IEEE arithmetic.
     """
     if name is not None:
         compiler = _resolve(name)
@@ -74,7 +74,7 @@ def find_compiler(name: str | None = None) -> Compiler:
 
 
 def available_compilers() -> tuple[Compiler, ...]:
-    """Return every compiler that could be used, the default first; the same program under two names once."""
+    """Return every usable compiler, the default first. A program with two names is returned once."""
     found: dict[str, Compiler] = {}
     if command := os.environ.get("SPARSETUNE_CC"):
         with contextlib.suppress(BuildError):
@@ -89,19 +89,19 @@ def available_compilers() -> tuple[Compiler, ...]:
 def default_flags() -> tuple[str, ...]:
     """Return the flags for generated code.
 
-    Contraction to fused multiply-add, no errno and no trapping: none changes what NaN, inf or signed zeros do, and none
-    reorders a sum (vectorized reductions are explicit in the source). Never -ffast-math: linked into a shared object it
+    They allow contraction to fused multiply-add, and exclude errno and trapping. None of these changes NaN, inf or signed zeros, or
+    reorders a sum (vectorized reductions are explicit in the source). -ffast-math must not be used: linked into a shared object, it
     switches the whole process to flush-to-zero.
     """
     return ("-O3", *machine_flags(), "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 
 
 def possible_flags(asked: str | None, dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return all flags that short and long code is compiled with.
+    """Return all flags with which short code, and those with which long code is compiled.
 
     Args:
-        asked: flags of the schedule; None: the usual ones.
-        dtype: of the result.
+        asked: the flags of the schedule; None: the usual ones.
+        dtype: the dtype of the result.
     """
     wrapping = (WRAPPING_FLAG,) if dtype.startswith(("int", "uint")) else ()
     if asked is not None:
@@ -112,21 +112,21 @@ def possible_flags(asked: str | None, dtype: str) -> tuple[tuple[str, ...], tupl
 
 
 def machine_flags() -> tuple[str, ...]:
-    """Return the flags for code that runs on this machine only, with vectors as wide as it has."""
+    """Return the flags for code that runs on this machine only, with its widest vectors."""
     if platform.machine().lower() in ("x86_64", "amd64", "i686"):
         return ("-march=native", f"-mprefer-vector-width={8 * this_machine().vector_bytes}")
     return ("-mcpu=native",)
 
 
 def vector_bytes(flags: tuple[str, ...]) -> int:
-    """Return how wide vectors are to be with some flags: as the last of them prefers, or as wide as the machine's."""
+    """Return the width of vectors under some flags: the last preferred width among them, or the machine's."""
     widest = this_machine().vector_bytes
     asked = [int(found[1]) // 8 for flag in flags if (found := re.fullmatch(_VECTOR_WIDTH, flag))]
     return min(asked[-1], widest) if asked else widest
 
 
 def _commanded(command: str) -> Compiler:
-    """Return the compiler that $SPARSETUNE_CC names, with the arguments that it gives. Raises ``BuildError``."""
+    """Return the compiler that $SPARSETUNE_CC names, with its arguments. Raises ``BuildError``."""
     import shlex
 
     try:
@@ -142,7 +142,7 @@ def _commanded(command: str) -> Compiler:
 
 
 def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
-    from shutil import which  # with all formats of archives, which a kernel's text does not need
+    from shutil import which  # imported late: it loads all formats of archives
 
     path = which(program)
     if path is None:
@@ -154,7 +154,7 @@ def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
 
 @cache
 def _version(compiler: Compiler) -> str:
-    from .supervised import run_program  # which a kernel's text does not need
+    from .supervised import run_program  # imported late: printing the source of a kernel does not need it
 
     try:
         ended = run_program((*compiler.command, "--version"), seconds=10)

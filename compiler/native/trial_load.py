@@ -1,7 +1,7 @@
-"""Whether a shared object can be loaded, asked of a child: one that is damaged may end the process that loads it.
+"""Finds out in a child process whether a shared object can be loaded: a damaged one may end the process that loads it.
 
-A program of five lines, compiled once for a cache, answers in a millisecond. Where it does not say yes, a child of this interpreter
-decides (seven milliseconds): it finds libraries where this process does, and the program may be damaged itself.
+A program of five lines, compiled once for a cache, answers in a millisecond. If it does not succeed, a child of this Python interpreter
+decides (seven milliseconds): it searches for libraries as this process does, and the program itself may be damaged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ int main(int count, char **names) {
     return !object;
 }
 """
-"""Called with a file and the names that it must define; without any it succeeds."""
+"""It is called with a file and the names that it must define; without arguments it succeeds."""
 
 _SCRIPT = """import ctypes, sys
 try:
@@ -40,10 +40,10 @@ def works(program: Path) -> bool:
 
 
 def refusal(path: Path, symbols: tuple[str, ...], program: Path | None) -> str | None:
-    """Return why an object cannot be loaded or lacks a symbol, None where neither is so.
+    """Return why an object cannot be loaded or which symbol it lacks; None if all is well.
 
     Args:
-        program: the compiled ``PROGRAM``, where there is one.
+        program: the compiled ``PROGRAM``, if there is one.
     """
     ended = None if program is None else _run((str(program), str(path), *symbols))
     is_interpreter = sys.executable and not hasattr(sys, "frozen")

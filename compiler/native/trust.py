@@ -1,4 +1,4 @@
-"""Whether a folder is the user's alone. Compiled objects are loaded from it, so whoever can write there runs code as this user."""
+"""Checks that only this user can write a folder. Compiled objects are loaded from it, so whoever can write there runs code as this user."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST_LINKS = 40
 
 
 def flaw(folder: Path) -> str | None:
-    """Return why others could put files into a folder, or None where they cannot.
+    """Return why others could put files into a folder; None if they cannot.
 
-    Every folder and symbolic link on the way to it that exists is checked: it must belong to this user or to the system, and others must
-    not be able to write it, unless it has the sticky bit, which lets nobody move what is another's. The folder itself must belong to the
-    user, and the sticky bit does not excuse it.
+    Every existing folder and symbolic link on the way to it is checked. It must belong to this user or to the system, and others must not
+    be able to write it, unless it has the sticky bit, which keeps users from moving files of others. The folder itself must belong to this
+    user, and others must not be able to write it even if it has the sticky bit.
 
     Raises:
-        OSError: the way cannot be followed.
+        OSError: a part of the path cannot be examined.
     """
     for path, status, is_last in _way(folder):
         if is_last and status.st_uid != os.geteuid():
@@ -32,14 +32,14 @@ def flaw(folder: Path) -> str | None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, with those that it lies in, that only this user may enter. Raises ``OSError``."""
+    """Make a folder that only this user may enter, and its missing parents. Raises ``OSError``."""
     if not folder.is_dir():
         make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _way(folder: Path) -> Iterator[tuple[Path, os.stat_result, bool]]:
-    """Yield what exists on the way to a folder from the root on, and whether it is the folder itself. Raises ``OSError``."""
+    """Yield what exists on the way from the root to a folder, and whether it is the folder itself. Raises ``OSError``."""
     here, *rest = Path(os.path.abspath(folder)).parts
     path, links = Path(here), 0
     rest.reverse()
@@ -65,8 +65,8 @@ def _way(folder: Path) -> Iterator[tuple[Path, os.stat_result, bool]]:
 
 
 def _owners() -> frozenset[int]:
-    """Return who could replace any file at all: this user, the superuser, and the owner of the root folder (in a container the
-    superuser outside may have another number)."""
+    """Return the users who can replace any file: this user, the superuser, and the owner of the root folder, which in a container may be
+    the superuser outside, under another number."""
     return frozenset({os.geteuid(), 0, os.stat("/").st_uid})
 
 
@@ -80,7 +80,7 @@ def _others_write(path: Path, status: os.stat_result) -> bool:
 
 @cache
 def _is_alone(user: int, group: int) -> bool:
-    """Return whether a group is the user's own, of the same name and without other members, as most systems make one for each user."""
+    """Return whether a group has the user's name and no other members. Most systems make such a group for each user."""
     import grp
     import pwd
 
@@ -92,8 +92,8 @@ def _is_alone(user: int, group: int) -> bool:
 
 
 def _has_access_list(path: Path) -> bool:
-    """Return whether an access list names further users; the permissions of the group are then the most that these have."""
+    """Return whether an access list names further users. The permissions of the group are then the most that these users have."""
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))
-    except (OSError, AttributeError):  # none, or no such thing on this system
+    except (OSError, AttributeError):  # there is no access list, or the system has none at all
         return False

@@ -1,1 +1,1 @@
-"""Index notation: nodes, parser, printer, meaning."""
+"""Index notation: its nodes, parser and printer, and the meaning of expressions."""

@@ -1,7 +1,7 @@
-"""The form of an expression in which the names of tensors and indices do not matter.
+"""The canonical form of an expression, in which tensors and indices have standard names.
 
 The result becomes ``T0``, operands ``T1``, ``T2`` ... and indices ``i0``, ``i1`` ... by order of first appearance, so that
-``y(i) = A(i,j) * x(j)`` and ``out(r) = M(r,c) * v(c)`` have one text. What was learned for one then serves the other.
+``y(i) = A(i,j) * x(j)`` and ``out(r) = M(r,c) * v(c)`` have the same text. What was learned for one then serves the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class CanonicalForm:
 
 
 def canonical_form(assignment: Assignment) -> CanonicalForm:
-    """Return an assignment in canonical names, and the names that they stand for."""
+    """Return an assignment in canonical names, with the given names."""
     appearing = (assignment.target, *accesses(assignment.value))
     tensors = {name: f"T{number}" for number, name in enumerate(dict.fromkeys(access.tensor for access in appearing))}
     indices = {name: f"i{number}" for number, name in enumerate(dict.fromkeys(name for access in appearing for name in access.indices))}

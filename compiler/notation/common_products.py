@@ -1,7 +1,7 @@
-"""Products of a stored operand with dense ones that stand several times in a sequence of expressions, whatever their indices are called.
+"""Finds products of a sparse operand with dense ones that occur several times in a sequence of expressions, under any index names.
 
-``A(i,j) * exp(u(i) + v(j))`` in ``n(i) = A(i,j) * exp(u(i) + v(j))`` stands in ``Y(p,k) = A(p,q) * H(q,k) * exp(v(q) + u(p))`` too. Such a
-product has a value for each entry of the operand and none elsewhere, so that a tensor with the operand's pattern may stand in its place.
+``n(i) = A(i,j) * exp(u(i) + v(j))`` and ``Y(p,k) = A(p,q) * H(q,k) * exp(v(q) + u(p))`` have ``A(i,j) * exp(u(i) + v(j))`` in common. Such
+a product has a value for each entry of the sparse operand and is 0 elsewhere, so that a tensor with that operand's pattern can replace it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from .nodes import Access, Add, Affine, Assignment, Expr, Literal, Mul, Sum, acc
 from .printer import show
 
 MOST_FACTORS = 16
-"""Most factors of a product that is looked at: each may be the stored operand, and is compared with all others."""
+"""Products of more factors are ignored: each factor may be the sparse operand, and is compared with all others."""
 
 Path = tuple[int, ...]
-"""The way from a right-hand side to a part of it, by the numbers of children."""
+"""The path from a right-hand side to a part of it, as numbers of children."""
 
 
 @frozen
 class _Product:
-    """One product of an expression, seen from one of its factors.
+    """One product of an expression, with one of its factors as the sparse operand.
 
     Attributes:
-        number: that of the expression in the sequence.
-        base: place of the factor whose entries the product has.
-        operand: the name of that factor, and which expression has made it, if any did.
-        texts: of the other factors that may be kept with it, by place: equal where they are, up to names of indices.
-        outside: indices that also stand outside of the product.
+        number: the number of the expression in the sequence.
+        base: the place of the sparse factor, whose entries the product has.
+        operand: the name of that factor, and the number of the expression that computes it, if any does.
+        texts: by place, texts of the other factors that may be kept with it. They are equal for factors that are equal up to index names.
+        outside: indices that also occur outside of the product.
     """
 
     number: int
@@ -47,7 +47,7 @@ class _Product:
         return found
 
     def places(self, wanted: Counter[str]) -> tuple[int, ...] | None:
-        """Return where the wanted factors stand; None where they are not there, or not all of what is summed with them is."""
+        """Return the places of the wanted factors; None if one is missing, or if a sum over their indices also has other factors."""
         left, found = Counter(wanted), list[int]()
         for place, text in self.texts:
             if left[text] > 0:
@@ -58,7 +58,7 @@ class _Product:
         return tuple(found)
 
     def closed(self, places: list[int]) -> list[int]:
-        """Return those of some factors whose indices are the stored operand's, or stand in no other factor and not outside."""
+        """Return those of the factors whose indices are the sparse operand's, or occur in no other factor and not outside."""
         own = {*self.access.indices}
         while True:
             others = [factor for place, factor in enumerate(self.whole.operands) if place not in places]
@@ -71,7 +71,7 @@ class _Product:
 
 @frozen
 class Use:
-    """Where a product stands: in which expression, and which factors of what part of it."""
+    """One occurrence of a product: the expression, the part of it, and the places of the factors in that part."""
 
     number: int
     path: Path
@@ -82,13 +82,13 @@ class Use:
 
 @frozen
 class Common:
-    """A product that stands several times.
+    """A product that occurs several times.
 
     Attributes:
-        base: the stored operand, as the first use has it.
-        factors: the others, likewise.
-        uses: in order of expressions; no one is a part of another.
-        is_made: whether the stored operand is itself the result of an expression.
+        base: the sparse operand, as in the first use.
+        factors: the other factors, as in the first use.
+        uses: its occurrences in order of expressions; none is a part of another.
+        is_made: whether the sparse operand is itself the result of an expression.
     """
 
     base: Access
@@ -98,11 +98,11 @@ class Common:
 
 
 def common_products(assignments: Sequence[Assignment], stored: frozenset[str]) -> list[Common]:
-    """Return products of a stored operand with dense ones that stand in several places, those of most factors first.
+    """Return products of a sparse operand with dense ones that occur in several places, those with most factors first.
 
     Args:
-        assignments: in order; a result may be read by later ones.
-        stored: the names of operands and results that are, or may be, sparse.
+        assignments: the expressions in order; later ones may read earlier results.
+        stored: the names of operands and results that are or may be sparse.
     """
     products = [one for number in range(len(assignments)) for one in _products(assignments, number, stored)]
     found: dict[tuple[object, ...], Common] = {}
@@ -120,7 +120,7 @@ def common_products(assignments: Sequence[Assignment], stored: frozenset[str]) -
 
 
 def replaced(value: Expr, path: Path, places: tuple[int, ...], product: Access) -> Expr:
-    """Return a right-hand side in which the factors at some places of a product are one access."""
+    """Return a right-hand side with the factors at some places of a product replaced by one access."""
     if path:
         children = list(value.children)
         children[path[0]] = replaced(children[path[0]], path[1:], places, product)
@@ -164,7 +164,7 @@ def _closed_in_both(first: _Product, second: _Product, shared: Counter[str]) -> 
 
 
 def _products(assignments: Sequence[Assignment], number: int, stored: frozenset[str]) -> Iterator[_Product]:
-    """Yield the products of an expression, once for each of their factors that is a stored operand."""
+    """Yield the products of an expression, once for each factor that is a sparse operand."""
     assignment = assignments[number]
     made = {earlier.target.tensor: place for place, earlier in enumerate(assignments[:number])}
     for path, node in _parts(assignment.value):
@@ -189,7 +189,7 @@ def _parts(value: Expr, path: Path = ()) -> Iterator[tuple[Path, Expr]]:
 
 
 def _outside(assignment: Assignment, path: Path) -> frozenset[str]:
-    """Return the indices that stand around a part of a right-hand side: on the left, in sums that bind them, and beside the part."""
+    """Return the indices outside a part of a right-hand side: those on the left, those that sums around it bind, and those beside it."""
     found, value = set(assignment.target.indices), assignment.value
     for step in path:
         if isinstance(value, Sum):
@@ -200,15 +200,15 @@ def _outside(assignment: Assignment, path: Path) -> frozenset[str]:
 
 
 def _names(value: Expr) -> set[str]:
-    """Return all indices of an expression, those that it binds too."""
+    """Return all indices of an expression, including those that it binds."""
     return {*indices(value), *(name for node in walk_expression(value) if isinstance(node, Sum) for name in node.over)}
 
 
 def _texts(product: Mul, base: int, stored: frozenset[str], made: Mapping[str, int]) -> tuple[tuple[int, str], ...]:
-    """Return the factors that may be kept with a stored operand, by place, as texts that do not depend on how indices are called.
+    """Return, by place, the factors that may be kept with a sparse operand, as texts that do not depend on index names.
 
-    They read dense tensors, or the operand itself at the same entry. A function of another sparse operand may not be kept: where the
-    result is sparse, it acts on the entries of that operand too.
+    They read dense tensors, or the operand itself at the same entry. A function of another sparse operand may not be kept: if the
+    result is sparse, the function acts on the entries of that operand too.
     """
     own = product.operands[base]
     assert isinstance(own, Access)
@@ -234,20 +234,20 @@ def _is_dense(factor: Expr, own: Access, stored: frozenset[str]) -> bool:
 
 
 def _binds(factor: Expr, own: Access) -> bool:
-    """Whether a sum inside a factor takes an index of the operand for its own."""
+    """Whether a sum inside a factor binds an index with a name that the operand uses."""
     return any(isinstance(node, Sum) and not {*own.indices}.isdisjoint(node.over) for node in walk_expression(factor))
 
 
 def _sign(product: Mul, index: str, names: Mapping[str, str]) -> str:
-    """Return a text that tells a summed index from the other summed ones: the accesses of the product in which it stands."""
+    """Return a text that distinguishes a summed index from others: the accesses of the product in which it occurs."""
     marks = {**dict.fromkeys(_names(product), "?"), **names, index: "*"}
     every = {access for access in accesses(product) if index in access.indices}
     return "|".join(sorted(_renamed_text(access, marks, {}) for access in every))
 
 
 def _renamed_text(value: Expr, names: Mapping[str, str], made: Mapping[str, int]) -> str:
-    """Return the text of an expression with other names of indices, addends and factors in order. Operands that an expression has made
-    have its number behind their names."""
+    """Return the text of an expression with other index names, and with addends and factors in a fixed order. Operands that an earlier
+    expression computes have its number after their names."""
 
     def rule(node: Expr) -> Expr | None:
         match node:

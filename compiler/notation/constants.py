@@ -9,7 +9,7 @@ from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, transform_e
 
 
 def constant_value(expr: Expr) -> float | None:
-    """Return what an expression of constants is worth, divided as IEEE says; None where it reads a tensor."""
+    """Return the value of an expression of constants, with IEEE division; None if it reads a tensor."""
     if isinstance(expr, Literal):
         return float(expr.value)
     parts = [constant_value(child) for child in expr.children]
@@ -43,13 +43,13 @@ def is_constant(expr: Expr) -> bool:
 
 
 def value_of_nothing(expr: Expr) -> float:
-    """Return what an expression is worth where none of the tensors that it reads has an entry."""
+    """Return the value of an expression if all tensors that it reads are 0."""
     nothing = transform_expression(expr, lambda node: Literal(0.0) if isinstance(node, Access) else None)
     constant = constant_value(nothing)
     return math.nan if constant is None else constant
 
 
 def makes_nan(denominator: Expr) -> bool:
-    """Return whether a denominator is a constant, 0 or NaN, that makes a NaN of every zero above it."""
+    """Return whether a denominator is the constant 0 or NaN, so that 0 divided by it is NaN."""
     constant = constant_value(denominator)
     return constant is not None and (constant == 0 or math.isnan(constant))

@@ -1,9 +1,9 @@
 """Derivatives of statements by an operand, as statements of the same kind (reverse mode; Griewank and Walther, "Evaluating Derivatives",
 chapter 3).
 
-Given is ``g(i)``, the derivative by each entry of the result ``y(i)``: what the entry is *worth*. A statement adds up products, so that the
-derivative by a factor is the product with ``g(i)`` in the place of the factor, whose indices come to the left side. Where the factor stands
-in a function, the value of the function's derivative is one more factor. Sums inside functions are statements of their own
+``g(i)`` is given: the derivative of the final value by each entry of the result ``y(i)``, called *worth*. A statement adds up products.
+The derivative by a factor is therefore the product with ``g(i)`` in place of the factor; the factor's indices become the left side. For a
+factor inside a function, the derivative of the function is one more factor. Sums inside functions become statements of their own
 (``inner_sums``), which come before.
 """
 
@@ -25,10 +25,10 @@ _ONE = Literal(1)
 
 
 def statements(assignment: Assignment, fresh: Callable[[str], str]) -> list[Assignment]:
-    """Return statements without sums inside functions that compute an assignment one after another; the last one is its own.
+    """Return statements, without sums inside functions, that together compute an assignment; the last one has its target.
 
     Args:
-        fresh: gives a name that nothing else has, from a wish.
+        fresh: takes a name, and returns a unique name like it.
     """
     found = resolved(assignment.value, assignment.target.indices, fresh)
     before = [Assignment(one.target, "=", one.value) for one in _in_order(found.definitions)]
@@ -40,13 +40,13 @@ def _in_order(definitions: tuple[Definition, ...]) -> list[Definition]:
 
 
 def derivatives(assignment: Assignment, operand: str, worth: str, name: str, mask: str | None = None) -> list[Assignment]:
-    """Return statements whose results, added up, are the derivative by an operand; none where the result does not depend on it.
+    """Return statements whose results add up to the derivative by an operand; empty if the result does not depend on it.
 
     Args:
-        assignment: without sums inside functions.
+        assignment: a statement without sums inside functions.
         worth: the name of ``g``, the derivative by each entry of the result.
-        name: of the results.
-        mask: the name of an operand by which they are multiplied: ones where the derivative is wanted.
+        name: the name of the results.
+        mask: the name of an operand by which they are multiplied; it is 1 where the derivative is wanted.
 
     Raises:
         ExpressionError: the operand is read at other subscripts than distinct indices.
@@ -67,8 +67,8 @@ def derivatives(assignment: Assignment, operand: str, worth: str, name: str, mas
 
 
 def text_of(assignment: Assignment) -> str:
-    """Return the text of a statement without sums inside functions. Sums over functions are written out: read back, an index that only an
-    argument has would be summed inside the function."""
+    """Return the text of a statement without sums inside functions. Sums over functions are written as ``sum``: otherwise parsing would
+    put the sum over an index that only an argument has inside the function."""
     parts = [
         Sum(term.reduced, term.value) if term.reduced and _applied(term.value) else term.value
         for term in terms(assignment.value, frozenset(assignment.target.indices))
@@ -77,7 +77,7 @@ def text_of(assignment: Assignment) -> str:
 
 
 def function_operands(assignment: Assignment) -> set[Access]:
-    """Return what functions read."""
+    """Return the accesses inside functions."""
     return {access for node in _applied(assignment.value) for access in accesses(node)}
 
 
@@ -119,7 +119,7 @@ def _times(partials: list[Partial], *factors: Expr) -> list[Partial]:
 
 
 def _slopes(function: str, arguments: tuple[Expr, ...]) -> tuple[Expr | None, ...]:
-    """Return the derivative of a function by each of its arguments; None where it is 0 wherever there is one."""
+    """Return the derivative of a function by each of its arguments; None for arguments by which it is 0 wherever it exists."""
     whole, first = Apply(function, arguments), arguments[0]
     zero = Literal(0)
     match function:

@@ -1,4 +1,4 @@
-"""The functions of expressions (DESIGN 4.5): how many arguments each takes, and what it means for values, in NumPy's words."""
+"""The functions in expressions (DESIGN 4.5): how many arguments each takes, and its meaning as a NumPy function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .nodes import Apply, Expr, Literal, Sum, walk_expression
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 SUM = "sum"
 MOST_EXPONENT = 64
-"""Largest whole exponent for which a power is computed as a product."""
+"""The largest integer exponent for which a power is computed as a product."""
 
 
 @frozen
@@ -21,9 +21,9 @@ class Function:
     """One function.
 
     Attributes:
-        arguments: how many it takes.
-        meaning: what it gives for arrays or numbers.
-        of_floats: whether whole numbers are taken as float64, as NumPy does.
+        arguments: how many arguments it takes.
+        meaning: computes it for arrays or numbers.
+        of_floats: whether integers are converted to float64, as NumPy does.
     """
 
     arguments: int
@@ -62,18 +62,18 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def has_functions(value: Expr) -> bool:
-    """Whether an expression has functions, comparisons or explicit sums, beside the signs of its semiring."""
+    """Whether an expression has functions, comparisons or explicit sums."""
     return any(isinstance(node, Apply | Sum) for node in walk_expression(value))
 
 
 def whole_exponent(exponent: Expr) -> int | None:
-    """Return an exponent that is a small whole constant, so that the power is a product; None for others."""
+    """Return an exponent that is a small constant integer, so that the power is a product; None for others."""
     if not isinstance(exponent, Literal) or not 0 <= exponent.value <= MOST_EXPONENT or exponent.value != int(exponent.value):
         return None
     return int(exponent.value)
 
 
 def number_of(function: str, *arguments: float) -> float:
-    """Return the value of a function of numbers, as IEEE says."""
+    """Return the value of a function of numbers, by IEEE rules."""
     with np.errstate(all="ignore"):
         return float(FUNCTIONS[function].meaning(*(np.float64(argument) for argument in arguments)))

@@ -1,8 +1,8 @@
 """Sums inside functions: an argument is an expression of its own (DESIGN 4.5).
 
-An index of an argument is summed inside the function unless it is known outside: from the left side, or from other factors of the term.
-Such sums, and explicit ones, become reads of temporaries, each with the expression that defines it, so that what is left has
-no sums but those of its terms. An explicit sum is one of its whole operand: ``sum(j, A(i,j) - b(i))`` takes ``b(i)`` once for every ``j``.
+An index of an argument is summed inside the function unless it also occurs outside: on the left side, or in other factors of the term.
+Such sums, and explicit ones, are replaced by temporaries, each with an expression that defines it, so that only sums over whole terms are
+left. An explicit sum is over its whole operand: ``sum(j, A(i,j) - b(i))`` subtracts ``b(i)`` once for every ``j``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .terms import terms
 
 @frozen
 class Definition:
-    """What a temporary holds: ``target = value``, where the value reads the temporaries of ``inner``."""
+    """The definition of a temporary: ``target = value``, where the value reads the temporaries of ``inner``."""
 
     target: Access
     value: Expr
@@ -26,7 +26,7 @@ class Definition:
 
 @frozen
 class Resolved:
-    """An expression whose inner sums are temporaries, and their definitions."""
+    """An expression with temporaries in place of inner sums, and their definitions."""
 
     value: Expr
     definitions: tuple[Definition, ...] = ()
@@ -38,17 +38,17 @@ def resolved(value: Expr, left: tuple[str, ...], fresh: Callable[[str], str]) ->
     Args:
         value: the right-hand side.
         left: the indices of the result.
-        fresh: gives a name that nothing else has, from a wish.
+        fresh: takes a name, and returns a unique name like it.
     """
     resolver = _Resolver(fresh)
-    if isinstance(value, Sum):  # of the whole right-hand side, whose terms are summed over what is not on the left in any case
+    if isinstance(value, Sum):  # the terms of a right-hand side are summed over indices that are not on the left in any case
         inner = resolver.expression(value.operand, (*left, *value.over))
         return Resolved(_everywhere(inner.value, frozenset(left), value.over), inner.definitions)
     return resolver.expression(value, left)
 
 
 def with_sums(value: Expr, left: tuple[str, ...]) -> Expr:
-    """Return an expression whose inner sums, explicit ones and those that arguments take, are all written as ``Sum``, each of one term.
+    """Return an expression in which all inner sums, explicit ones and those in arguments, are ``Sum`` nodes, each over one term.
 
     Args:
         value: the right-hand side.
@@ -64,7 +64,7 @@ def _expanded(found: Resolved) -> Expr:
 
 
 def _sum_of(definition: Definition) -> Expr:
-    """Return what a temporary stands for, as a sum of sums."""
+    """Return the definition of a temporary as an expression with ``Sum`` nodes."""
     kept = frozenset(definition.target.indices)
     parts = []
     for term in terms(definition.value, kept):
@@ -74,10 +74,10 @@ def _sum_of(definition: Definition) -> Expr:
 
 
 def _everywhere(value: Expr, free: frozenset[str], over: tuple[str, ...]) -> Expr:
-    """Return an expression all of whose terms have all indices that it is summed over.
+    """Return an expression in which every term has all indices of the sum.
 
-    A term that lacks an index becomes ``where(other, term, term)``, ``other`` being a term that has it. The value is the term in either
-    case, but is counted once for every value of the index.
+    A term that lacks an index becomes ``where(other, term, term)``; ``other`` is a term with that index. The value of the term is unchanged,
+    but it is added once for every value of the index.
     """
     parts = [part.value for part in terms(value, free)]
     found = [frozenset(indices(part)) for part in parts]
@@ -95,7 +95,7 @@ class _Resolver:
         self.fresh = fresh
 
     def expression(self, value: Expr, around: tuple[str, ...]) -> Resolved:
-        """Resolve an expression around which some indices are known."""
+        """Resolve an expression; ``around`` has the indices that occur outside it."""
         match value:
             case Mul() | Div() if any(child.children for child in value.children):
                 found = []
@@ -114,7 +114,7 @@ class _Resolver:
                 return Resolved(value)
 
     def argument(self, value: Expr, around: tuple[str, ...]) -> Resolved:
-        """Resolve an argument: what is not known around it is summed."""
+        """Resolve an argument of a function; indices that do not occur around it are summed."""
         inner = self.expression(value, around)
         if any(term.reduced for term in terms(inner.value, frozenset(around))):
             return self._temporary(inner, around)

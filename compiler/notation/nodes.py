@@ -1,7 +1,7 @@
 """Index notation: the expressions that a user writes, as small frozen values.
 
-Sums and products are n-ary and keep the written order. A difference is a sum with a negated operand. Spans do not take
-part in equality, so equal expressions compare equal wherever they stand.
+Sums and products are n-ary and keep the written order. A difference is a sum with a negated operand. Spans are ignored by
+comparisons, so that equal expressions at different places of a text are equal.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Expr:
         return tuple(node for node in walk_expression(self) if isinstance(node, Access))
 
     def rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        """Return the same node over other children."""
+        """Return the same node with other children."""
         assert not children
         return self
 
@@ -92,7 +92,7 @@ class Access(Expr):
 
     ``protocols`` is empty in index notation; in scheduled concrete notation it may name one protocol per mode, in the order
     in which levels store them: "step" or "locate" for reads, "append" or "insert" for writes. ``stored`` is the format of a copy that
-    is made for this read alone; None: it reads what all other reads do, the operand as it is or as it was converted.
+    is made for this read alone; None: it reads the same as all other reads of the tensor.
     """
 
     tensor: str
@@ -105,7 +105,7 @@ class Access(Expr):
 
     @Kept
     def _hash(self) -> int:
-        """The hash, computed once: lowering looks up again and again what it knows of an access."""
+        """The hash, computed once, since lowering looks accesses up again and again."""
         return hash((self.tensor, self.subscripts, self.protocols, self.stored))
 
     @Kept
@@ -135,7 +135,7 @@ class Neg(Expr):
 
 @frozen
 class Add(Expr):
-    """A sum of two or more operands (semiring: the add of the pair)."""
+    """A sum of two or more operands, with the addition of the semiring."""
 
     operands: tuple[Expr, ...]
 
@@ -149,7 +149,7 @@ class Add(Expr):
 
 @frozen
 class Mul(Expr):
-    """A product of two or more operands (semiring: the multiply of the pair)."""
+    """A product of two or more operands, with the multiplication of the semiring."""
 
     operands: tuple[Expr, ...]
 
@@ -163,7 +163,7 @@ class Mul(Expr):
 
 @frozen
 class Div(Expr):
-    """A quotient, with the meaning that IEEE arithmetic gives it."""
+    """A quotient in IEEE arithmetic."""
 
     numerator: Expr
     denominator: Expr
@@ -178,9 +178,9 @@ class Div(Expr):
 
 @frozen
 class Apply(Expr):
-    """A function of values, a comparison included: ``exp(A(i,j))``, ``max(a, b)``, ``a < b``; ``notation.functions`` knows them.
+    """A function of values or a comparison: ``exp(A(i,j))``, ``max(a, b)``, ``a < b``; ``notation.functions`` defines them.
 
-    ``everywhere`` is set where the function acts on all coordinates, stored or not: the result is dense, and f(0) is not 0.
+    ``everywhere`` is set if the function acts on all coordinates, stored or not, because the result is dense and f(0) is not 0.
     """
 
     function: str
@@ -199,8 +199,8 @@ class Apply(Expr):
 class Sum(Expr):
     """The sum of an expression over indices that it binds, inside a larger expression.
 
-    Users write ``sum(j, e)``, which ``notation.inner_sums`` resolves before a program is made; ``space.forms`` makes others where sums are
-    moved into products."""
+    Users write ``sum(j, e)``, which ``notation.inner_sums`` resolves before a program is made. ``space.forms`` makes others when it moves
+    sums into products."""
 
     over: tuple[str, ...]
     operand: Expr
@@ -238,7 +238,7 @@ def accesses(expr: Expr) -> tuple[Access, ...]:
 
 
 def operation_count(expr: Expr) -> int:
-    """Return how many operations one evaluation takes."""
+    """Return how many operations an expression takes for one entry."""
     return sum(max(len(node.children) - 1, 1) for node in walk_expression(expr) if node.children)
 
 

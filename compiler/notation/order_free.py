@@ -1,4 +1,4 @@
-"""A form of expressions that does not depend on the order of addends and factors, nor on how sums and products are nested."""
+"""A text of expressions that does not depend on the order of addends and factors, nor on how sums and products are nested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .printer import show
 def order_free_text(value: Expr, leaf: Callable[[Expr], str] = show) -> str:
     """Return a text that is equal for expressions that differ only in the order of addends and factors.
 
-    ``leaf`` writes what is neither a sum, a product, a quotient nor a sign.
+    ``leaf`` gives the text of nodes other than sums, products, quotients and negations.
     """
     match value:
         case Add(operands):
@@ -29,7 +29,7 @@ def order_free_text(value: Expr, leaf: Callable[[Expr], str] = show) -> str:
 
 
 def flattened(value: Expr) -> Expr:
-    """Merge sums into sums and products into products, move signs out of products, cancel double signs."""
+    """Merge sums in sums and products in products, move signs out of products, and cancel double signs."""
     value = value.rebuild(tuple(flattened(child) for child in value.children)) if value.children else value
     match value:
         case Add(operands):
@@ -46,5 +46,5 @@ def flattened(value: Expr) -> Expr:
 
 
 def addends(value: Expr) -> tuple[Expr, ...]:
-    """Return the operands of a sum; an expression that is none is its own addend."""
+    """Return the operands of a sum; any other expression is its own only addend."""
     return value.operands if isinstance(value, Add) else (value,)

@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 _CLOSING = {"(": ")", "[": "]"}
 _INDEX_DIGITS = 18
 _DEPTH_LIMIT = 100  # of nested parentheses and functions; far below Python's recursion limit
-_SIZE_LIMIT = 256  # of operands, signs and parentheses in an expression; passes descend one level for each
+_SIZE_LIMIT = 256  # of operands, signs and parentheses in an expression; passes recurse once for each
 
 
 @frozen
@@ -95,7 +95,7 @@ class _Parser:
         return Assignment(target, operator, value, self.text)
 
     def _meant(self) -> str:
-        """Return the expression that was meant, as an advice, where it can be guessed."""
+        """Return a guess of the expression that was meant, as advice; empty if there is none."""
         guess = rewritten(self.text)
         with suppress(ExpressionError):
             if guess != self.text:
@@ -186,7 +186,7 @@ class _Parser:
         return Literal(int(token.text) if re.fullmatch(r"\d+", token.text) else float(token.text), span=token.span)
 
     def named(self) -> Expr:
-        """Read a tensor, or a function where the brackets behind its name hold other things than affine subscripts."""
+        """Read a tensor, or a function if the brackets after its name do not hold affine subscripts."""
         name, begin = self.token, self.place
         if name.text not in FUNCTIONS and name.text != SUM:
             return self.access()
@@ -294,7 +294,7 @@ def parse(text: str) -> Assignment:
 
 
 def parse_expression(text: str) -> Expr:
-    """Parse a right-hand side alone, such as ``B(i,k) * C(k,j)``. Raises ``ExpressionError`` as ``parse`` does."""
+    """Parse only a right-hand side, such as ``B(i,k) * C(k,j)``. Raises ``ExpressionError`` as ``parse`` does."""
     parser = _Parser(text)
     value = parser.comparison()
     if parser.token.kind != "end":

@@ -44,7 +44,7 @@ def _show(expr: Expr) -> tuple[str, int]:
 
 
 def _arguments(arguments: tuple[Expr, ...]) -> str:
-    """Return arguments that cannot be taken for subscripts, which are indices and whole numbers."""
+    """Return the text of arguments such that they cannot be taken for subscripts, which are indices and integers."""
     shown = [f"{each.tensor}()" if isinstance(each, Access) and not each.subscripts else show(each) for each in arguments]
     if all(isinstance(each, Literal) for each in arguments):
         shown[0] = f"({shown[0]})"

@@ -1,7 +1,7 @@
-"""The meaning of Einstein's summation, term by term: which sums an expression takes, and over which part of it.
+"""Einstein's summation, term by term: which parts of an expression are summed, and over which indices.
 
 An index that is not on the left is summed in every term that has it, and in no other (DESIGN 4.5). Products are
-distributed over sums only where the terms of a sum differ in what they are summed over.
+distributed over sums only if the terms of a sum are summed over different indices.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..frozen import frozen
 from .nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, Sum, unbound
 
 MOST_TERMS = 64
-"""Most terms that a product of sums may be distributed to; they double with every factor, and each has loops of its own."""
+"""The most terms to which a product of sums may be distributed. They double with every factor, and each has loops of its own."""
 
 
 @frozen
 class Term:
-    """A part of the right-hand side that is summed as a whole over ``reduced`` (in order of first appearance)."""
+    """A part of the right-hand side that is summed as a whole over the indices ``reduced``, which are in order of first appearance."""
 
     reduced: tuple[str, ...]
     value: Expr
@@ -110,7 +110,7 @@ def addend_count(value: Expr) -> int:
 
 
 def distributed(value: Expr) -> list[Expr]:
-    """Return addends whose sum is the expression, products distributed over sums."""
+    """Return addends whose sum is the expression, with products distributed over sums."""
     match value:
         case Add(operands):
             return [piece for operand in operands for piece in distributed(operand)]

@@ -1,4 +1,4 @@
-"""Which type of values an expression is computed in, and whether its constants and operators have a meaning there."""
+"""The type of values in which an expression is computed, and checks of its constants and operators for that type."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TYPES = {
     "float64": "f64", "float32": "f32", "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
 }  # fmt: skip
-"""NumPy's names of the types that kernels compute with, and those of the loop IR."""
+"""The types with which kernels compute: NumPy's names, and the types of the loop IR."""
 
 
 def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtype:
-    """Return the dtype that NumPy would give: that of the operands together, where constants are weak, ``/`` divides truly, and
-    functions such as exp take floats.
+    """Return the dtype that NumPy would give: the common dtype of the operands. Constants are weak, ``/`` gives floats, and functions
+    such as exp take floats.
 
-    float64 where there are no operands.
+    It is float64 if there are no operands.
     """
     given = [np.dtype(kind) for kind in dtypes]
     if not given:
@@ -38,13 +38,13 @@ def result_dtype(assignment: Assignment, dtypes: Iterable[DTypeLike]) -> np.dtyp
 
 
 def number_dtype(number: Any, others: Iterable[Any]) -> np.dtype:
-    """Return the dtype of a number of Python's beside arrays: theirs where it holds the number, as in NumPy, else its own.
+    """Return the dtype of a Python number beside arrays: the arrays' dtype if it can hold the number, as in NumPy, else its own.
 
-    ``others`` are the ``dtype`` attributes of all operands; what is no dtype of numbers does not count.
+    ``others`` are the ``dtype`` attributes of all operands; those that are not dtypes of numbers are ignored.
     """
     try:
         own = np.asarray(number).dtype
-    except Exception:  # of a class of its own, which does what it likes
+    except Exception:  # a foreign class may raise anything
         raise DataError(f"{shown(number)} is no number") from None
     given = [kind for kind in others if isinstance(kind, np.dtype) and kind.kind in "biuf"]
     if type(number) not in (float, int) or not given:
@@ -54,7 +54,7 @@ def number_dtype(number: Any, others: Iterable[Any]) -> np.dtype:
 
 
 def check_values(assignment: Assignment, kind: np.dtype) -> None:
-    """Refuse constants and operators that values of a dtype do not have.
+    """Refuse constants and operators that have no meaning for a dtype.
 
     Raises:
         DataError: a constant cannot be held exactly by an integer type, or ``-`` stands between truth values.

@@ -62,7 +62,7 @@ def object_of(source: str, compiler: str, flags: tuple[str, ...], timeout: float
 
 
 def _kept(made_for: tuple[Any, ...], source: str, ending: str, make: Callable[[Path], Path]) -> Path:
-    """Return an object from the cache, made if it is not there. It is made under another name and renamed: readers see all of it or none."""
+    """Return an object from the cache, made if it is not there. It is made under another name and renamed; readers see all or none."""
     parts = [*made_for, source, *((CSRC / name).read_text() for name in HEADERS)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     target = cache_folder() / f"cuda-{key[:40]}{ending}"

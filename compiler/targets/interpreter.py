@@ -56,7 +56,7 @@ class InterpretedKernel:
 
 @frozen
 class Interpreter:
-    """Runs loop IR as lowering makes it, serially; checks every access and counts operations. It is for examining kernels, not for speed."""
+    """Runs loop IR as lowering makes it, serially; checks every access and counts operations. It is for examination, not for speed."""
 
     name: str = "interpreter"
     language: str = "loops"
