@@ -86,7 +86,7 @@ def declared(declarations: str) -> tuple[str, ...]:
 def open_object(path: Path, declarations: str) -> Any:
     """Load a shared object for the rest of the process: memory that its functions made may be released until the interpreter ends.
 
-    An interface of parsed declarations, unlike cffi's parser, keeps no reference to the library. RTLD_NODELETE keeps it loaded all the same.
+    An interface of parsed declarations, unlike cffi's parser, keeps no reference to the library. RTLD_NODELETE keeps it loaded nonetheless.
 
     Raises:
         NotLoaded: the system's loader refuses it.
@@ -117,7 +117,7 @@ def foreign_interface(declarations: str) -> Any:
     """
     from _cffi_backend import __version__ as parser
 
-    from .cache import cached_interface  # when an object is loaded, not when this module is
+    from .cache import cached_interface  # imported late: needed only when an object is loaded
 
     try:
         text = cached_interface(declarations, parser, partial(_parse, declarations)).read_text()

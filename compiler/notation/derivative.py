@@ -19,7 +19,7 @@ from .printer import show, show_assignment
 from .terms import terms
 
 Partial = tuple[Access, int, tuple[Expr, ...]]
-"""An access, and the derivative of a statement by it: a number times some factors."""
+"""An access, and the derivative of a value by it: a number times some factors."""
 
 _ONE = Literal(1)
 

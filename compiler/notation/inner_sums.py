@@ -76,8 +76,8 @@ def _sum_of(definition: Definition) -> Expr:
 def _everywhere(value: Expr, free: frozenset[str], over: tuple[str, ...]) -> Expr:
     """Return an expression in which every term has all indices of the sum.
 
-    A term that lacks an index becomes ``where(other, term, term)``; ``other`` is a term with that index. The value of the term is unchanged,
-    but it is added once for every value of the index.
+    A term that lacks an index becomes ``where(other, term, term)``; ``other`` is a term with that index. The term keeps its value,
+    but is added once for every value of the index.
     """
     parts = [part.value for part in terms(value, free)]
     found = [frozenset(indices(part)) for part in parts]

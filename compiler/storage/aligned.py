@@ -1,4 +1,4 @@
-"""Our own allocations: aligned to cache lines, refused with a clear line when the memory cannot be had."""
+"""Allocates arrays aligned to cache lines, and raises a clear error if there is no memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..errors import ResourceError
 from ..native.memory import FLOOR, claim, readable_bytes
 
 ALIGNMENT = 64
-"""Bytes: a cache line, and the widest vector register there is."""
+"""The alignment in bytes: the size of a cache line and of the widest vector registers."""
 
 INDEX_LIMIT = 2**31 - 1
 """Largest extent or number of positions that is stored with 32 bits; a test may lower it to see int64 chosen."""
 
 
 FEWER_LEVELS = "name a sparse format: output_format='csr' or 'dcsr' for a result, 'dcsr' or 'coo' for an operand"
-"""What messages advise where a tensor is too large for its format."""
+"""Advice in messages about a tensor that is too large for its format."""
 
 
 def index_dtype(largest: int) -> np.dtype[Any]:
@@ -31,16 +31,16 @@ def index_dtype(largest: int) -> np.dtype[Any]:
 def aligned_empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an uninitialised flat array whose data begins at a multiple of 64 bytes.
 
-    NumPy asks the system for huge pages in large allocations by itself, which aligned views inherit.
+    NumPy asks the system for huge pages in large allocations; aligned views of these have huge pages too.
 
     Raises:
-        ResourceError: the memory cannot be had.
+        ResourceError: there is no memory.
     """
     return _aligned(np.empty, int(count), np.dtype(dtype))
 
 
 def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
-    """Return an aligned array filled with one value; zeros are left to the system, which hands out empty pages.
+    """Return an aligned array filled with one value; the system provides zeros as empty pages.
 
     Raises:
         ResourceError: the memory cannot be had.
@@ -77,7 +77,7 @@ def aligned_copy(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray
 
 
 def aligned_part(array: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return the first ``count`` elements of a flat array that ``aligned_empty`` made, and give the rest of its memory back.
+    """Return the first ``count`` elements of a flat array that ``aligned_empty`` made, and release the rest of its memory.
 
     Allocators shrink in place, so nothing is copied. The array itself must not be used any more.
     """
@@ -92,5 +92,5 @@ def aligned_part(array: NDArray[Any], count: int) -> NDArray[Any]:
 
 
 def dense_size(shape: tuple[int, ...]) -> int:
-    """Return the number of coordinates of a shape, exactly."""
+    """Return the number of coordinates of a shape as an exact integer."""
     return math.prod(shape)

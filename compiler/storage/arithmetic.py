@@ -1,4 +1,4 @@
-"""What tensors do as arrays do: products with arrays, sums over modes, slices. Each takes time linear in stored entries."""
+"""Operations that tensors share with arrays: products, sums over modes, slices. Each takes time linear in the stored entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tensor import Tensor
 from .unpack import unpack
 
 MOST_ROWS = 2**31
-"""Most rows for which sums and slices are csr, which keeps a position for each row."""
+"""The most rows for which sums and slices are csr, which stores a position for each row."""
 
 
 def matmul(left: Tensor, right: Any) -> Any:
@@ -35,7 +35,7 @@ def matmul(left: Tensor, right: Any) -> Any:
     Raises:
         ShapeError: the extents do not match.
         DataError: the fill value is not 0.
-        ResourceError: there is no memory for as many rows or columns.
+        ResourceError: there is no memory for arrays over all rows or columns.
     """
     sparse = right if isinstance(right, Tensor) else None if type(right) is np.ndarray else read(right)
     dense = _numbers(right) if sparse is None else sparse.to_numpy() if sparse.order == 1 else None
@@ -80,7 +80,7 @@ def _mismatch(left: tuple[int, ...], right: tuple[int, ...]) -> ShapeError:
 
 
 def _multiplied(left: Tensor, right: Any) -> Any:
-    """Return SciPy's product; refuse what has so many rows or columns that the arrays which SciPy makes over them find no memory."""
+    """Return SciPy's product. Refuse operands with so many rows or columns that there is no memory for the arrays that SciPy makes."""
     longest, advice = max(dense_size(left.shape[:-1]), left.shape[-1]), "use sparsetune.evaluate with output_format='dcsr'"
     claim(8 * longest, f"matmul: an array over the extents {left.shape}", advice)
     try:
@@ -106,11 +106,10 @@ def _as_matrix(tensor: Tensor) -> Any:
 
 
 def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None, dtype: DTypeLike | None = None) -> Any:
-    """Return the sum over some modes: a scalar over all, an ndarray where one mode is left, else a Tensor.
+    """Return the sum over some modes: a scalar for all modes, an ndarray if one mode is left, else a Tensor.
 
-    Matrices come as csr, those of more than 2**31 rows as dcsr, other orders as csf.
-
-    Sums are of the given dtype, else of that of ``numpy.sum``.
+    Matrices are returned as csr, those of more than 2**31 rows as dcsr, other orders as csf. The sum has the given dtype, or that of
+    ``numpy.sum``.
 
     Raises:
         ShapeError: a mode is not the tensor's.
@@ -140,10 +139,10 @@ def sum_modes(tensor: Tensor, axis: int | tuple[int, ...] | None, dtype: DTypeLi
 
 
 def max_modes(tensor: Tensor, axis: int | tuple[int, ...] | None) -> Any:
-    """Return the largest value over some modes, what is not stored counting as the fill value; as ``sum_modes`` otherwise.
+    """Return the largest value over some modes, where coordinates that are not stored count as the fill value. Else as ``sum_modes``.
 
     Raises:
-        ShapeError: a mode is not the tensor's, or nothing is along one.
+        ShapeError: a mode is not the tensor's, or has extent 0.
         DataError: the fill value is not 0.
     """
     if tensor.fill_value != 0:
@@ -189,8 +188,8 @@ def _checked_axis(axis: Any, order: int) -> int:
 def take_slice(tensor: Tensor, key: Any) -> Any:
     """Return ``tensor[key]`` for integers, slices and an Ellipsis.
 
-    A tensor whose modes are all kept stays in its format, but that a part of a symmetric matrix is stored whole; where integers drop
-    modes, dense tensors stay dense and the others become csr or csf with the remaining modes in the order of storage.
+    If all modes are kept, the format stays, except that a part of a symmetric matrix is stored whole. If integers drop modes, dense
+    tensors stay dense, and others become csr or csf with the remaining modes in the order of storage.
 
     Raises:
         ShapeError: too many or other subscripts, or an integer out of range.
@@ -213,7 +212,7 @@ def take_slice(tensor: Tensor, key: Any) -> Any:
 
 
 def narrowed(data: Any, kept: Sequence[int]) -> Any:
-    """Return any array without the modes that are not kept, all of extent 1; itself where all are."""
+    """Return an array without the modes that are not kept, which must have extent 1; the array itself if all are kept."""
     if len(kept) == len(data.shape):
         return data
     held = data if isinstance(data, Tensor) else read(data)

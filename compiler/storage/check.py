@@ -1,4 +1,4 @@
-"""Checks that arrays make a tensor. Tensors put together by hand are checked once, since kernels rely on it without looking."""
+"""Checks that arrays make a tensor. Tensors put together by hand are checked once, since kernels rely on valid arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check(shape: Any, format: Any, levels: Any, values: Any, fill_value: Any) ->
     """Check the parts of a tensor: see ``Tensor`` and ``LevelArrays`` for what they are.
 
     Raises:
-        DataError, ShapeError: naming the level and what is wrong with it.
+        DataError, ShapeError: the parts are no tensor; the message names the level and what is wrong.
     """
     shape = checked_shape(shape)
     if not isinstance(format, Format) or len(format) != len(shape):
@@ -44,7 +44,7 @@ def check(shape: Any, format: Any, levels: Any, values: Any, fill_value: Any) ->
 
 
 def _check_order_of_runs(format: Format, levels: tuple[Any, ...]) -> None:
-    """Coordinates of a level of entries and the singletons below it increase together inside each fibre."""
+    """Check that the coordinates of a level of entries and of the singletons below it increase together inside each fibre."""
     for level, kind in enumerate(format.levels):
         if kind.has_segments and not format.unique(level):
             last = level + 1

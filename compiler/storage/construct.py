@@ -1,4 +1,4 @@
-"""``tensor(data)``: arrays of any library become a stored tensor, without a copy where the layout allows."""
+"""``tensor(data)``: makes stored tensors from arrays of any library, without a copy if the layout allows it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def tensor(
             fill values of dense data are left out of sparse formats. Never changed.
         format: a format or its name; None: dense for dense data; csr, csc as SciPy has it, csr for other matrices,
             csf for other orders.
-        shape: extents; needed where coordinates do not tell.
+        shape: extents; needed if there are no coordinates to find them from.
         dtype: None keeps the values' own.
-        fill_value: what is not stored stands for; None: the data's own, or 0.
+        fill_value: the value of entries that are not stored; None: that of the data, or 0.
 
     C-contiguous ndarrays (in the mode order of a dense format) and the values of canonical SciPy CSR and CSC arrays are not
-    copied: the tensor shares their memory. Index arrays are copied, so that nobody can change them behind its back.
+    copied: the tensor shares their memory. Index arrays are copied, so that the caller cannot change those of the tensor.
 
     Raises:
-        DataError: the data hold no tensor: coordinates out of range, unsupported values, a type not known.
+        DataError: the data are no tensor: coordinates are out of range, values are not supported, or the type is not known.
         ShapeError: the data have another shape.
         FormatError: the format does not fit.
     """
@@ -70,7 +70,7 @@ def tensor(
 
 
 def borrowed(data: Any) -> Tensor:
-    """Return ``tensor(data)`` for the time of one call: sorted rows and columns of other libraries are checked, but not copied."""
+    """Return ``tensor(data)`` for the duration of one call: sorted rows and columns of other libraries are checked, but not copied."""
     found = foreign.read(data, borrow=True)
     return tensor(data) if found is None else found
 
@@ -82,7 +82,7 @@ def from_entries(
     format: Format | str | None = None,
     fill_value: Any = 0,
 ) -> Tensor:
-    """Pack checked coordinate columns (one per mode, or the rows of an array) and values; csr or csf where no format is named."""
+    """Pack checked coordinate columns (one per mode, or the rows of an array) and values; the default format is csr or csf."""
     columns = tuple(_narrowed(column, index_dtype(extent)) for column, extent in zip(coordinates, shape, strict=True))
     chosen = default_sparse_format(len(shape)) if format is None else parse_format(format, len(shape))
     return pack(Entries(shape, columns, values), chosen, fill_value)
@@ -117,7 +117,7 @@ def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, d
     packed = from_entries(extents, coordinates, values, format, fill)
     if not np.may_share_memory(packed.values, values):
         return packed
-    # values are a loose part, which the caller may use again: only those of whole arrays are shared
+    # values given by themselves are copied, since the caller may change them: only values of whole arrays are shared
     return Tensor.made(packed.shape, packed.format, packed.levels, packed.values.copy(), fill)
 
 
@@ -149,7 +149,7 @@ def check_range(coordinates: NDArray[Any] | tuple[NDArray[Any], ...], shape: tup
     """Check every coordinate against the shape.
 
     Raises:
-        DataError: naming the first entry and mode that is out of range.
+        DataError: a coordinate is out of range; the message names the first such entry and its mode.
     """
     for mode, (row, extent) in enumerate(zip(coordinates, shape, strict=True)):
         if len(row) and (int(row.min()) < 0 or int(row.max()) >= extent):

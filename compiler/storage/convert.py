@@ -1,4 +1,4 @@
-"""Conversion between any two formats: unpack, sort what is not in order, pack."""
+"""Conversion between any two formats: unpack, sort if necessary, pack."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ENTRIES = parse_format("coo", 2).levels
 
 
 def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor:
-    """Return the tensor in another format; itself where it is in that format already.
+    """Return the tensor in another format; the tensor itself if it has that format.
 
     Args:
         tensor: any tensor.
         format: of the same order.
-        drop_padding: leave out what only a dense level has put there (see ``unpack``).
+        drop_padding: leave out padding of dense levels (see ``unpack``).
 
     Raises:
         FormatError: the format has another order, or cannot hold these entries.
@@ -40,15 +40,15 @@ def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor
 
 
 def _turned(tensor: Tensor, format: Format) -> bool:
-    """Whether a matrix of entries or rows is asked for in the other order, and is not so hypersparse that rows cost more than
-    sorting its entries: counting them takes passes over both extents."""
+    """Whether a matrix of entries or rows is to be stored in the other order by counting, which takes passes over both extents. For
+    hypersparse matrices sorting the entries is cheaper."""
     if not {format.levels, tensor.format.levels} <= {_ROWS, _ENTRIES} or format.order == tensor.format.order:
         return False
     return 0 < max(tensor.shape) <= 2 * len(tensor.values)
 
 
 def _transposed(tensor: Tensor, format: Format) -> Tensor:
-    """Store rows or entries as rows the other way round, which needs no sorting."""
+    """Store rows or entries as compressed rows of the transpose, which needs no sorting."""
     outer, inner = tensor.levels
     columns = tensor.shape[tensor.format.order[1]]
     assert inner.crd is not None

@@ -1,4 +1,4 @@
-"""Which element types a tensor may have, and casts that lose nothing without saying so."""
+"""The supported element types of tensors, and casts that raise an error rather than lose something."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return a dtype in native byte order.
 
     Raises:
-        DataError: tensors of this dtype are not supported; the message names what to do.
+        DataError: tensors of this dtype are not supported; the message says what to do.
     """
-    if isinstance(dtype, np.dtype) and dtype in SUPPORTED:  # native, since others are not equal to their native twins
+    if isinstance(dtype, np.dtype) and dtype in SUPPORTED:  # dtypes of foreign byte order are not equal to these
         return dtype
     try:
         found = np.dtype(dtype)
-        kind = found if found.isnative else found.newbyteorder("=")  # there are native ones that have no byte order
+        kind = found if found.isnative else found.newbyteorder("=")  # some native dtypes have no byte order
     except Exception:  # NumPy asks a foreign object for its dtype, which may fail in any way
         raise DataError(f"{shown(dtype)} is no dtype; use float64, float32, an integer type or bool") from None
     if kind not in SUPPORTED:
@@ -49,7 +49,7 @@ def cast_values(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return values as a contiguous array of a supported dtype, without a copy where they are one already.
 
     Raises:
-        DataError: complex values do not become real ones on their own.
+        DataError: the cast would lose imaginary parts.
     """
     if values.dtype == dtype and values.flags.c_contiguous and values.flags.aligned:
         return values
@@ -64,7 +64,7 @@ def checked_fill(fill_value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a fill value, as a Python scalar, that the dtype can hold.
 
     Raises:
-        DataError: it cannot, as int64 cannot hold infinity.
+        DataError: the dtype cannot hold it; int64, for example, cannot hold infinity.
     """
     try:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Levels that are another encoding of a plain kind, such as one of fewer bytes: all at once, there and back."""
+"""Converts all levels of a tensor between plain kinds and their other encodings, such as those with fewer bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .tensor import Tensor, level_extent
 
 
 def decoded(tensor: Tensor) -> Tensor:
-    """Return the tensor with plain levels in place of encoded ones; itself where there is none."""
+    """Return the tensor with plain levels in place of encoded ones; the tensor itself if none is encoded."""
     if tensor.format.plain is tensor.format:
         return tensor
     if tensor.format.mirrors:
@@ -19,7 +19,7 @@ def decoded(tensor: Tensor) -> Tensor:
 
 
 def encoded(tensor: Tensor, format: Format) -> Tensor:
-    """Return a tensor in ``format.plain`` in the format itself.
+    """Convert a tensor from ``format.plain`` to the format itself.
 
     Raises:
         FormatError: an encoding cannot hold its levels.

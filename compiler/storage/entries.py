@@ -1,4 +1,4 @@
-"""Entries of a tensor as coordinate columns: what every conversion goes through, and how they are sorted."""
+"""Entries of a tensor as columns of coordinates, the form between packing and unpacking, and how they are sorted."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ def sort_entries(entries: Entries, order: tuple[int, ...]) -> SortedEntries:
 
 
 def _contiguous(column: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a column as it is where its layout allows, else sealed, as it is ours."""
+    """Return a column itself if its layout allows, else a contiguous copy, which is sealed."""
     found = np.ascontiguousarray(column, dtype)
     return found if np.may_share_memory(found, column) else sealed(found)
 
 
 def _claim(count: int, order: int, itemsize: int) -> None:
-    """See that there is memory for keys and values, both twice, and the columns that are made of them."""
+    """Check that there is memory for keys and values, both twice, and for the columns that are made of them."""
     claim(count * (4 * 8 + 8 * order + itemsize), f"the sorting of {count} entries")
 
 
 def _modes_to_sort(known: tuple[int, ...] | None, order: tuple[int, ...]) -> int:
-    """Return how many leading modes of ``order`` a stable sort has to look at, given the order that already holds."""
+    """Return by how many leading modes of ``order`` a stable sort has to sort, given the modes by which entries are sorted already."""
     if known is not None:
         for count in range(len(order)):
             if tuple(mode for mode in known if mode not in order[:count]) == order[count:]:

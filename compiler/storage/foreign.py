@@ -1,4 +1,4 @@
-"""Arrays of other libraries, told by the name of their module: nothing is imported that the caller has not imported."""
+"""Reads arrays of other libraries. They are recognised by the name of their module, so that their library is not imported."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def read(data: Any, format: Format | str | None = None, borrow: bool = False) -> Tensor | None:
-    """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None where the data are nothing of the kind.
+    """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None for other data.
 
-    Coordinates are packed into the format at once, so that a hypersparse array never gets an array of positions over all its rows;
-    arrays of compressed rows or columns come as they are; where they are borrowed, their index arrays are not copied, and the
-    tensor is for the time of one call.
+    Coordinates are packed into the format directly, so that no array of positions over all rows is made for a hypersparse array.
+    Compressed rows or columns are taken over as they are. If they are borrowed, their index arrays are not copied, and the
+    tensor is valid for one call.
 
     Raises:
         DataError: the array's own structure is broken, its values are not supported, or its library fails on it.
@@ -42,10 +42,10 @@ def read(data: Any, format: Format | str | None = None, borrow: bool = False) ->
 
 
 def _asked(data: Any, question: Callable[[], T]) -> T:
-    """Return what a foreign object answers, which may fail in any way when it is asked for its parts.
+    """Call a function that reads parts of a foreign object, which may raise anything.
 
     Raises:
-        DataError, ResourceError: it fails.
+        DataError, ResourceError: the call fails.
     """
     try:
         return question()
@@ -59,7 +59,7 @@ def _asked(data: Any, question: Callable[[], T]) -> T:
 
 
 def path_of(data: Any) -> str | None:
-    """Return the path that data are, None where they are none. Raises ``DataError`` where they only say so."""
+    """Return the path if data are a path, else None. Raises ``DataError`` if ``__fspath__`` of the data fails."""
     if type(data) is np.ndarray or type(data) is Tensor:
         return None
     return _asked(data, lambda: os.fsdecode(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else None)
@@ -80,7 +80,7 @@ def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None
 
 
 def _refuse_strangers(data: Any, library: str) -> None:
-    """Refuse what NumPy would take for an array of names, and tensors whose derivatives would be cut off."""
+    """Refuse objects that NumPy would turn into an array of names, and torch tensors that would lose their derivatives."""
     if library == "networkx" and hasattr(data, "adj"):
         raise DataError("a graph of networkx is no tensor on its own; hand over networkx.to_scipy_sparse_array(graph)")
     if library in ("pandas", "polars", "pyarrow") and hasattr(data, "columns"):
@@ -100,22 +100,22 @@ def bytes_to_pack(data: Any) -> int:
 
 
 def has_shape(data: Any) -> bool:
-    """Whether data are an array of some library that says its shape as arrays do."""
+    """Whether data have a shape, as arrays of any library do."""
     shape = attribute(data, "shape")
     return isinstance(shape, tuple) and attribute(data, "ndim") == len(shape) and all(isinstance(extent, int) for extent in shape)
 
 
 def is_matrix(data: Any) -> bool:
-    """Whether ``*`` means the matrix product for these data: ``numpy.matrix``, and SciPy's matrices, which are no arrays."""
+    """Whether ``*`` means the matrix product for these data: those of ``numpy.matrix``, and SciPy's matrices as opposed to its arrays."""
     return isinstance(data, np.matrix) or (type(data).__module__.startswith("scipy.") and type(data).__name__.endswith("_matrix"))
 
 
 def dense_array(data: Any) -> NDArray[Any]:
-    """Return dense data of any library as an ndarray, without a copy where it offers its memory.
+    """Return dense data of any library as an ndarray, without a copy if the library shares its memory.
 
     Raises:
         DataError: the data are no array of numbers.
-        ResourceError: there is no memory for what its library makes of it.
+        ResourceError: its library finds no memory to convert it.
     """
     return _asked(data, lambda: _dense_array(data))
 
@@ -167,7 +167,7 @@ def _from_scipy(array: Any, format: Format | str | None, borrow: bool = False) -
 
 
 def _check_for_scipy(array: Any) -> None:
-    """Refuse arrays whose conversion SciPy would follow out of their memory."""
+    """Refuse broken arrays for which SciPy's conversion would access memory outside of them."""
     rows, columns = checked_shape(array.shape)
     if array.format == "bsr":
         for part, dimensions in ((array.indptr, 1), (array.indices, 1), (array.data, 3)):
@@ -218,7 +218,7 @@ def _host(part: Any) -> NDArray[Any]:
 def _from_compressed(
     shape: Any, format: Format, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], borrow: bool = False
 ) -> Tensor:
-    """Take the three arrays of CSR or CSC as they are where they are canonical, else sort them and sum duplicates."""
+    """Take over the three arrays of CSR or CSC if they are canonical, else sort them and sum duplicates."""
     shape, values = checked_shape(shape), _flat(values, "values")
     rows, columns = (shape[mode] for mode in format.order)
     # what will be kept is copied before it is checked: another thread may write it in between
@@ -240,7 +240,7 @@ def _from_compressed(
 
 
 def _flat(part: Any, what: str) -> NDArray[Any]:
-    """Return a part of a sparse array, which its owner may have replaced by anything, as an array of one dimension."""
+    """Return a part of a sparse array as an array of one dimension, after checking it: the owner may have replaced it by anything."""
     if not isinstance(part, np.ndarray) or part.ndim != 1:
         shown = f"an array of shape {part.shape}" if isinstance(part, np.ndarray) else _named(part)
         raise DataError(f"the sparse array is broken: its {what} are {shown}, not an array of one dimension")

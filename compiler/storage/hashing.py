@@ -1,4 +1,4 @@
-"""Hashed levels: open addressing with linear probing, the same function as ``csrc/st_hash.h`` and generated code."""
+"""Hash tables of hashed levels: open addressing with linear probing, and the hash function of ``csrc/st_hash.h`` and generated code."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
-"""2**64 divided by the golden ratio, odd: Fibonacci hashing (Knuth, TAOCP volume 3, section 6.4)."""
+"""The odd number next to 2**64 divided by the golden ratio, for Fibonacci hashing (Knuth, TAOCP volume 3, section 6.4)."""
 
 
 def table_sizes(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the slots of tables that hold ``counts`` coordinates: none, or the power of two from twice the count on."""
+    """Return the numbers of slots of tables for ``counts`` coordinates: 0 for none, else the least power of two from twice the count on."""
     wanted = np.maximum(2 * counts.astype(np.int64) - 1, 1)
     sizes = np.left_shift(np.int64(1), np.frexp(wanted.astype(np.float64))[1].astype(np.int64))
     return np.where(counts > 0, sizes, 0)
@@ -28,8 +28,8 @@ def home_slots(coordinates: NDArray[Any], sizes: NDArray[np.int64]) -> NDArray[n
 def insert(crd: NDArray[Any], starts: NDArray[np.int64], parents: NDArray[np.int64], coordinates: NDArray[Any]) -> NDArray[np.int64]:
     """Write unique coordinates into the tables of their parents; return the slot of each as a position of ``crd``.
 
-    All coordinates that still seek a slot probe one step a round; the first of those that meet at a slot takes it, so
-    that every slot between a coordinate's home and its place is taken, as a search needs.
+    In each round, all coordinates without a slot probe one more slot; the first of those that meet at a free slot takes it. So
+    every slot between a coordinate's home and its place is taken, as a search requires.
     """
     sizes = starts[parents + 1] - starts[parents]
     home = home_slots(coordinates, sizes) if len(coordinates) else np.zeros(0, np.int64)

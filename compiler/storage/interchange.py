@@ -1,4 +1,4 @@
-"""Tensors as arrays of other libraries, which are imported when they are asked for."""
+"""Converts tensors to arrays of other libraries, which are imported only then."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def to_scipy(tensor: Tensor) -> scipy.sparse.sparray:
-    """Return a csr_array or csc_array that shares the tensor's values where it has that format, else a coo_array.
+    """Return a csr_array or csc_array that shares the tensor's values if it has that format, else a coo_array.
 
-    Index arrays are copied, as SciPy's arrays are changed in place. Explicit zeros stay; the padding of dense levels is
+    Index arrays are copied, since SciPy changes its arrays in place. Explicit zeros stay; the padding of dense levels is
     left out.
 
     Raises:
@@ -42,7 +42,7 @@ def to_scipy(tensor: Tensor) -> scipy.sparse.sparray:
 
 
 def read_by_scipy(tensor: Tensor) -> scipy.sparse.sparray:
-    """Return what ``to_scipy`` does, only to be read: of csr and csc all arrays are shared, and one array of SciPy serves all calls."""
+    """Return the same as ``to_scipy``, for reading only: for csr and csc all arrays are shared, and the result is kept for later calls."""
     made: Any = tensor.intact.__dict__.get("_read_by_scipy")
     if made is not None and made.data.dtype == tensor.values.dtype:
         return made
@@ -66,7 +66,7 @@ def _check_for_scipy(tensor: Tensor) -> None:
 
 
 def _compressed(tensor: Tensor) -> Any:
-    """Return SciPy's class of matrices that are stored as a tensor is; None for other formats."""
+    """Return SciPy's class for the format of a tensor; None if there is none."""
     import scipy.sparse
 
     if tensor.order != 2:
@@ -78,10 +78,10 @@ def _compressed(tensor: Tensor) -> Any:
 def to_torch(tensor: Tensor) -> Any:
     """Return a torch tensor: strided for dense formats, sparse_csr and sparse_csc for these, else a coalesced sparse_coo.
 
-    Values are shared wherever they stand in torch's order; index arrays are copied, as torch lets anybody write them.
+    Values are shared if they are in torch's order; index arrays are copied, since torch's can be written.
 
     Raises:
-        DataError: torch cannot be imported, has no such values, or the fill value is not 0, which torch cannot say.
+        DataError: torch cannot be imported or has no values of this type, or the fill value is not 0.
     """
     if tensor.fill_value != 0:
         raise DataError(f"torch's tensors have no fill value, and this tensor's is {tensor.fill_value}; use .to_coordinates()")
@@ -106,6 +106,6 @@ def to_torch(tensor: Tensor) -> Any:
 
 
 def _canonical(array: Any) -> Any:
-    """Tell SciPy that an array is sorted and free of duplicates, which it would look for otherwise."""
+    """Tell SciPy that an array is sorted and free of duplicates, which it would check otherwise."""
     array.has_canonical_format = True
     return array

@@ -1,4 +1,4 @@
-"""The passes over entries that packing and conversion are made of, in C where there is a compiler, else in NumPy."""
+"""The passes over entries for packing and conversion, in C if there is a compiler, else in NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .numpy_kernels import Columns
 
 
 class Kernels(Protocol):
-    """What ``numpy_kernels`` and ``native_kernels`` both do. Columns are by level, outermost first, int32 or int64.
+    """The functions of ``numpy_kernels`` and ``native_kernels``. Columns are by level, outermost first, int32 or int64.
 
     ``first`` and ``histogram`` are the first level at which each entry differs from the one before, and how many entries
     have each; an entry begins a new position of level l where ``first <= l``.
@@ -33,7 +33,7 @@ class Kernels(Protocol):
         """Return sorted columns and values, duplicates summed.
 
         Args:
-            leading: how many leading columns a stable sort has to look at, the rest being in order then.
+            leading: by how many leading columns a stable sort has to sort; the others are in order then.
             unique: whether it is known that there are no duplicates.
         """
         ...
@@ -49,16 +49,16 @@ class Kernels(Protocol):
     def distances(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[np.uint16], NDArray[Any], int]:
         """Return (distances, base, reach) of sorted segments.
 
-        ``base`` is the first coordinate of each parent, 0 where it has none, of type ``kind``; ``distances`` are those of coordinates from
-        it, modulo 2**16; ``reach`` is over how many coordinates the widest segment extends.
+        ``base`` is the first coordinate of each parent, 0 if it has none, of type ``kind``. ``distances`` are coordinates minus the base,
+        modulo 2**16. ``reach`` is how many coordinates the widest segment spans.
         """
         ...
 
     def patterns(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return (start, distances) of segments, which are the same where they look alike from their parents.
+        """Return (start, distances) of segments; equal segments, relative to their parents, are stored once.
 
-        ``distances`` are those of coordinates from the parent's number, of type ``kind``, of segments that differ alone, in the order in
-        which these come first; ``start`` is where each parent's begin, 0 where it has none.
+        ``distances`` has coordinates minus the parent's number, of type ``kind``, for each different segment in order of first appearance.
+        ``start`` is where those of each parent begin, 0 if it has none.
 
         Raises:
             ResourceError: there is no memory.
@@ -66,17 +66,17 @@ class Kernels(Protocol):
         ...
 
     def slices(self, pos: NDArray[Any], rows: int) -> NDArray[np.int64]:
-        """Return the first column of each slice of ``rows`` segments, and how many columns there are: as many for each slice as the
-        longest of its segments has elements."""
+        """Return the first column of each slice of ``rows`` segments, and in the end the number of columns. A slice has as many columns
+        as its longest segment has elements."""
         ...
 
     def place_beside(
         self, pos: NDArray[Any], crd: NDArray[Any], rows: int, starts: NDArray[np.int64]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return (coordinates, ends, slots) of segments whose slices have ``starts``, as ``levels.sliced`` stores them.
+        """Return (coordinates, ends, slots) of segments, as ``levels.sliced`` stores them; ``starts`` are the first columns of slices.
 
-        ``slots`` says where each of ``crd`` has gone; ``ends`` is the column behind the last coordinate of each segment, in the slots
-        behind which it is repeated, or 0 where there is none.
+        ``slots`` has the slot of each element of ``crd``. ``ends`` has the column after the last coordinate of each segment; the slots
+        from there on repeat that coordinate, or hold 0 if there is none.
         """
         ...
 
@@ -114,13 +114,13 @@ class Kernels(Protocol):
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return the arrays of a dense level above a compressed one, stored the other way round."""
+        """Return the arrays of the transpose of a matrix, both a dense level above a compressed one."""
         ...
 
     def transpose_entries(
         self, rows: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return the same from entries in order of ``rows``, the row of each."""
+        """Return the same for entries in the order of their ``rows``."""
         ...
 
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
@@ -145,13 +145,13 @@ def active() -> Kernels:
 
 
 LIGHT = 1 << 18
-"""Elements that ``light`` leaves to NumPy in a process before native kernels are loaded, which takes as long as NumPy takes for these."""
+"""How many elements a process leaves to NumPy before ``light`` loads the native kernels: loading takes as long as NumPy for these."""
 
 _light_work = 0
 
 
 def light(work: int) -> Kernels:
-    """Return the kernels for a pass over so many elements: NumPy's, as long as loading the native ones would not pay."""
+    """Return the kernels for a pass over ``work`` elements: NumPy's, as long as loading the native ones does not pay."""
     global _light_work
     _light_work += work
     return active() if _light_work >= LIGHT or _native.cache_info().currsize else numpy_kernels.NumpyKernels()

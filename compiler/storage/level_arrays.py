@@ -12,10 +12,10 @@ from .sealed import is_sealed, kept
 
 
 class LevelArrays:
-    """What one level stores: flat, contiguous arrays by name; ``levels`` says, kind by kind, which there are and what they hold.
+    """The arrays of one level: flat, contiguous arrays by name. ``levels`` says for each kind which arrays it has, and what they hold.
 
-    Positions (``pos``) and coordinates (``crd``) are int32 or int64, each array of its own width, unless the kind says otherwise.
-    Nobody can write them: arrays that are not sealed yet are copied (``storage.sealed``).
+    Positions (``pos``) and coordinates (``crd``) are int32 or int64, each array by itself, unless the kind says otherwise.
+    They cannot be written: arrays that are not sealed yet are copied (``storage.sealed``).
     """
 
     __slots__ = ("__weakref__", "parts")
@@ -30,7 +30,7 @@ class LevelArrays:
 
     @classmethod
     def borrowed(cls, pos: NDArray[Any], crd: NDArray[Any]) -> LevelArrays:
-        """Return a level over somebody else's arrays, which have just been checked, for the time of one call."""
+        """Return a level over foreign arrays, which have just been checked, for the duration of one call."""
         made = object.__new__(cls)
         object.__setattr__(made, "parts", MappingProxyType({"pos": pos, "crd": crd}))
         return made
@@ -40,7 +40,7 @@ class LevelArrays:
         return self if all(map(is_sealed, self.parts.values())) else LevelArrays(**self.parts)
 
     def having(self, **others: NDArray[Any]) -> LevelArrays:
-        """Return the level with some of its arrays exchanged."""
+        """Return the level with some of its arrays replaced."""
         return LevelArrays(**{**self.parts, **others})
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Native helpers: C files of ``csrc`` compiled at first use into the kernel cache; where that cannot be, NumPy does the work."""
+"""Native helpers: C files of ``csrc``, compiled at first use into the kernel cache. If that is not possible, NumPy does the work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..warn import inform
 
 
 def threads_for(work: int) -> int:
-    """Return how many threads a pass over a number of elements is worth: one for short passes."""
+    """Return the number of threads for a pass over ``work`` elements: one for short passes."""
     return helper_threads() if work >= 1 << 16 else 1
 
 
@@ -29,15 +29,15 @@ def helper_threads() -> int:
 
 
 class Library:
-    """The functions of several C files under one roof; each file is an object of its own, so that one compiled in vain (the process
-    was killed) does not cost the others."""
+    """The functions of several C files. Each file is an object of its own, so that a process that is killed while one is compiled does not
+    lose the others."""
 
     def __init__(self, interface: Any, parts: tuple[Any, ...]) -> None:
         self._interface, self._parts = interface, parts
 
     def __getattr__(self, name: str) -> Any:
         for part in self._parts:
-            with suppress(self._interface.error):  # cffi's word for what an object does not define
+            with suppress(self._interface.error):  # cffi raises it for names that an object does not define
                 found = getattr(part, name)
                 setattr(self, name, found)
                 return found
@@ -60,7 +60,7 @@ def library(*names: str) -> tuple[Any, Any] | None:
 
 
 def _part(name: str, declarations: str) -> Any:
-    """Return the object of one C file, which defines those of the declared functions whose definition begins a line of it."""
+    """Return the object of one C file. It defines those declared functions whose definitions are at the start of a line of the file."""
     called = set(re.findall(r"(\w+)\(", "\n".join(re.findall(r"^\w.*", (CSRC / f"{name}.c").read_text(), re.MULTILINE))))
     defined = tuple(found for found in declared(declarations) if found in called)
     loaded = load_source("", declarations, flags=_flags(), files=(f"{name}.c",), symbols=defined)
@@ -69,5 +69,5 @@ def _part(name: str, declarations: str) -> Any:
 
 
 def _flags() -> tuple[str, ...]:
-    """Return the flags of helpers, which read and sum values exactly."""
+    """Return the compiler flags of helpers, without contraction, so that values are read and summed exactly as written."""
     return ("-O3", *machine_flags(), "-fno-math-errno", "-ffp-contract=off")

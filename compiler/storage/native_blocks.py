@@ -1,4 +1,4 @@
-"""CSR to BCSR and back in C (csrc/st_block.c): a dense level above a compressed one, without and with dense blocks below."""
+"""CSR to BCSR and back in C (csrc/st_block.c). BCSR has dense blocks below a dense level and a compressed one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from . import native
 from .aligned import aligned_copy, aligned_empty, aligned_full, aligned_part, index_dtype
 
 _MOST_COLUMNS = 2**31 - 2
-"""Most columns of blocks: they are compared as int32, and one number is left for none."""
+"""The most columns of blocks: they are compared as int32, and one number is reserved for none."""
 
 _FEW_COLUMNS = 1 << 16
-"""Columns of blocks that can be numbered at no cost, however few entries there are."""
+"""Up to this many columns of blocks, numbering them costs nothing, even if there are few entries."""
 
 Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-"""Positions, coordinates, values."""
+"""The arrays of positions, coordinates and values."""
 
 
 def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
-    """Return the rows of blocks, in order, row-major inside; None where the caller has to sort entries instead.
+    """Return rows of blocks, in order, each block row-major; None if the caller has to sort entries instead.
 
-    That is where there is no compiler, and where few entries have so many columns that numbering these costs more than sorting.
+    That is so if there is no compiler, or if there are so many columns for few entries that numbering them costs more than sorting.
     """
     helper = _Helper.of(rows, block)
     block_rows, block_columns = (-(-extent // inner) for extent, inner in zip(shape, block, strict=True))
@@ -43,13 +43,13 @@ def blocked_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fil
 
 
 def plain_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_value: Any) -> Rows | None:
-    """Return the plain rows of rows of blocks, without values equal to the fill value; None where there is no compiler for it.
+    """Return plain rows from rows of blocks, without values equal to the fill value; None if there is no compiler.
 
     Args:
         rows: positions and coordinates of blocks, values by block.
         shape: extents of the plain matrix, multiples of the block's.
         block: extents of a block.
-        fill_value: what blocks are padded with.
+        fill_value: the value with which blocks are padded.
     """
     helper = _Helper.of(rows, block)
     if helper is None:
@@ -66,7 +66,7 @@ def plain_rows(rows: Rows, shape: tuple[int, int], block: tuple[int, int], fill_
 
 
 def _mask(fill: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the bits by which a value differs from the fill value: all, but not the signs of zeros."""
+    """Return the bits in which values are compared with the fill value: all bits, except the sign if the fill value is a zero."""
     if fill.dtype.kind not in "fc" or fill[0] != 0:
         return np.full(fill.itemsize, 255, np.uint8)
     part = np.uint32 if fill.dtype in (np.float32, np.complex64) else np.uint64
@@ -74,7 +74,7 @@ def _mask(fill: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 class _Helper:
-    """The library with one blocking described."""
+    """The library with the description of one blocking."""
 
     def __init__(self, ffi: Any, lib: Any, rows: Rows, block: tuple[int, int]) -> None:
         self._ffi, self._lib, self._rows = ffi, lib, rows

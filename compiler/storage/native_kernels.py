@@ -25,7 +25,7 @@ _PAYLOADS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class NativeKernels(NumpyKernels):
-    """See ``kernels.Kernels`` for what each method does; keys of more than 64 bits are sorted by NumPy."""
+    """The methods of ``kernels.Kernels`` in C; NumPy sorts keys of more than 64 bits."""
 
     def __init__(self, ffi: Any, lib: Any) -> None:
         self._ffi, self._lib = ffi, lib
@@ -62,7 +62,7 @@ class NativeKernels(NumpyKernels):
         return self.summed(tuple(self.gather(column, permutation) for column in columns), self.gather(values, permutation))
 
     def _transposed_columns(self, columns: Columns, extents: tuple[int, ...], values: NDArray[Any]) -> tuple[Columns, NDArray[Any]]:
-        """Sort the entries of a matrix that are in order of their second column, by counting the first."""
+        """Sort the entries of a matrix, which are in order of their second column, by counting in the first."""
         pos = self.segments(columns[1], extents[1], len(values))
         out_pos, crd, values = self.transpose(pos, columns[0], values, extents[0])
         return (self.expand(out_pos, None, index_dtype(extents[0])), crd), values
@@ -76,7 +76,7 @@ class NativeKernels(NumpyKernels):
         return keys
 
     def _sorted(self, keys: NDArray[np.uint64], low: int, high: int, values: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[Any]]:
-        """Return keys sorted by their bits [low, high), and the values in their order; large values are gathered afterwards."""
+        """Return keys sorted by their bits [low, high), and the values in the same order; large values are gathered afterwards."""
         count = len(keys)
         if values.itemsize == 8:
             payload = values.view(np.uint64)
@@ -223,7 +223,7 @@ class NativeKernels(NumpyKernels):
         return self.check_segments_at(*self._index(pos), *self._index(crd), len(pos) - 1, stored, extent)
 
     def check_segments_at(self, pos: Any, pos_is_wide: int, crd: Any, crd_is_wide: int, segments: int, stored: int, extent: int) -> int:
-        """Do the work of ``check_segments`` on addresses, of index arrays that are wide or not."""
+        """Do the same as ``check_segments`` on addresses; ``..._is_wide`` says whether an index array has 64 bits."""
         return self._lib.st_check_segments(segments, pos, pos_is_wide, crd, crd_is_wide, stored, extent, threads_for(stored))
 
     def _at(self, array: NDArray[Any] | None) -> Any:
@@ -239,7 +239,7 @@ class NativeKernels(NumpyKernels):
         return self._ffi.cast("uint64_t *", array.__array_interface__["data"][0])
 
     def _index(self, array: NDArray[Any] | None) -> tuple[Any, int]:
-        """Return the pointer to an index array and whether it is wide."""
+        """Return the pointer to an index array, and whether it has 64 bits."""
         return self._at(array), int(array is not None and array.itemsize == 8)
 
     def _columns(self, columns: Columns) -> tuple[Any, Any]:
@@ -248,5 +248,5 @@ class NativeKernels(NumpyKernels):
 
 
 def _counting_threads(count: int, columns: int) -> int:
-    """Return the number of threads of a transposition. Each counts all columns, which does not pay where columns outnumber entries."""
+    """Return the number of threads of a transposition. Each counts all columns, which does not pay if columns outnumber entries."""
     return min(threads_for(count), max(1, 4 * count // max(1, columns)))

@@ -14,7 +14,7 @@ Columns = tuple[NDArray[Any], ...]
 
 
 class NumpyKernels:
-    """See ``kernels.Kernels`` for what each method does."""
+    """The methods of ``kernels.Kernels`` in NumPy."""
 
     def order_state(self, columns: Columns) -> int:
         state = np.ones(max(0, len(columns[0]) - 1), np.int8)
@@ -165,7 +165,7 @@ def _segment_starts(counts: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _ranks(parents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each head among those of its parent, which stand together."""
+    """Return the place of each head among those of its parent; the heads of one parent are consecutive."""
     places = np.arange(len(parents))
     if not len(parents):
         return places

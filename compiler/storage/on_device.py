@@ -1,7 +1,7 @@
-"""Arrays in memory of a GPU that somebody else owns: CuPy's, torch's, and all that speak ``__cuda_array_interface__`` or DLPack.
+"""Arrays of other libraries in the memory of a GPU: CuPy's, torch's, and all with ``__cuda_array_interface__`` or DLPack.
 
-They are taken as they are, without a copy: elements one after another, of a dtype that kernels compute with. Matrices of CuPy and torch
-in compressed rows are tensors whose arrays are on the device.
+They are used without a copy; they must be contiguous, with a dtype with which kernels compute. Matrices of CuPy and torch in compressed
+rows become tensors whose arrays are on the device.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .level_arrays import LevelArrays
 from .tensor import Tensor
 
 _CUDA, _MANAGED = 2, 13
-"""Devices of DLPack whose memory kernels reach."""
+"""The devices of DLPack whose memory kernels can access."""
 
 
 @frozen(eq=False)
 class DeviceArray:
-    """Elements in memory of a GPU, in row-major order, one after another.
+    """A contiguous array in the memory of a GPU, in row-major order.
 
     Attributes:
-        pointer: where they begin.
-        owner: keeps them alive.
-        read: fills an array of the host from an address of the device; None where another library owns the memory.
+        pointer: the address of the first element.
+        owner: an object that keeps the memory alive.
+        read: fills an array of the host from an address of the device; None if another library owns the memory.
     """
 
     pointer: int
@@ -79,7 +79,7 @@ class DeviceArray:
         """Return a copy on the host.
 
         Raises:
-            DataError: another library owns the array, and is the one to ask.
+            DataError: another library owns the array, and must copy it.
         """
         if self.read is None:
             raise DataError("this array belongs to another library, which copies it to the host")
@@ -90,7 +90,7 @@ class DeviceArray:
 
 
 class DeviceLevel(LevelArrays):
-    """What one level stores in memory of a GPU, where its content is not checked."""
+    """The arrays of one level in the memory of a GPU, where their content is not checked."""
 
     __slots__ = ()
 
@@ -103,10 +103,10 @@ class DeviceLevel(LevelArrays):
 
 @frozen(eq=False)
 class DeviceTensor:
-    """A tensor whose arrays are in memory of a GPU: an operand of another library, or a sparse result.
+    """A tensor whose arrays are in the memory of a GPU: an operand of another library, or a sparse result.
 
     Attributes:
-        levels: as of ``Tensor``, but for where the arrays are.
+        levels: as in ``Tensor``, with arrays on the device.
     """
 
     shape: tuple[int, ...]
@@ -126,7 +126,7 @@ class DeviceTensor:
         """Return a copy on the host.
 
         Raises:
-            DataError: another library owns the values, and is the one to ask.
+            DataError: another library owns the values, and must copy them.
         """
         read = self.values.read
 
@@ -149,10 +149,10 @@ class DeviceTensor:
 
 
 def device_array(data: Any) -> DeviceArray | None:
-    """Return an array of a GPU as it is; None for everything else.
+    """Return an array on a GPU without copying it; None for all other data.
 
     Raises:
-        DataError: its elements do not lie one after another, or are of no dtype.
+        DataError: it is not contiguous, or its type is no dtype.
     """
     kind = type(data)
     if issubclass(kind, DeviceArray):
@@ -172,7 +172,7 @@ def device_array(data: Any) -> DeviceArray | None:
 def _through_dlpack(data: Any) -> DeviceArray | None:
     try:
         device = int(data.__dlpack_device__()[0])
-    except Exception:  # whatever an object does that is asked where it is; who reads it from the host finds out
+    except Exception:  # a foreign object may raise anything; reading it on the host later raises the error
         return None
     if device not in (_CUDA, _MANAGED):
         return None
@@ -194,12 +194,12 @@ def _checked(pointer: int, shape: tuple[int, ...], strides: Any, kind: np.dtype[
 
 
 def device_tensor(data: Any) -> DeviceTensor | None:
-    """Return an operand that is in memory of a GPU; None for everything else.
+    """Return an operand that is in the memory of a GPU; None for all other data.
 
     Raises:
         DataError: as ``device_array``.
     """
-    if issubclass(type(data), DeviceTensor):  # an object may fail when it is asked for its class
+    if issubclass(type(data), DeviceTensor):  # isinstance may fail for foreign objects, which can define __class__
         return data
     parts = _rows_of_cupy(data) or _rows_of_torch(data)
     if parts is not None:
@@ -214,7 +214,7 @@ def device_tensor(data: Any) -> DeviceTensor | None:
 
 
 def on_device(name: str, data: Any) -> DeviceTensor | None:
-    """Return ``device_tensor`` of an operand, whose name errors say."""
+    """Return ``device_tensor`` of an operand, with the operand's name in errors."""
     try:
         return device_tensor(data)
     except DataError as error:
@@ -222,7 +222,7 @@ def on_device(name: str, data: Any) -> DeviceTensor | None:
 
 
 def _rows_of_cupy(data: Any) -> tuple[Any, Any, Any] | None:
-    """Return the arrays of a matrix in compressed rows, as CuPy has it: positions, coordinates, values."""
+    """Return positions, coordinates and values of a CuPy matrix in compressed rows; None for other data."""
     form = getattr(type(data), "format", None)
     values = attribute(data, "data") if type(form) is str and form == "csr" else None
     return (data.indptr, data.indices, values) if hasattr(type(values), "__cuda_array_interface__") else None

@@ -21,12 +21,12 @@ from .tensor import Tensor
 def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:
     """Pack entries into a format, in time linear in entries plus stored positions.
 
-    Duplicates are summed; explicit zeros are kept; values in the right order become the tensor's own, and so do sealed coordinates.
+    Duplicates are summed; explicit zeros are kept. Values in the right order, and sealed coordinates, are not copied.
 
     Raises:
-        FormatError: a level cannot hold its coordinates, such as a singleton several below one parent; or dense levels have
-            2**62 positions.
-        ResourceError: dense levels, or positions of all their parents, make the tensor larger than the memory that can be had.
+        FormatError: a level cannot hold its coordinates, as a singleton cannot hold several below one parent; or dense levels have
+            2**62 positions or more.
+        ResourceError: dense levels, or the positions of all their parents, make the tensor larger than the available memory.
     """
     if format.mirrors:
         return encoded(pack(entries, format.plain, fill_value), format)
@@ -51,13 +51,13 @@ def _column(found: SortedEntries, shape: tuple[int, ...], format: Format, level:
 
 
 def _claim(columns: list[Column], shape: tuple[int, ...], format: Format) -> None:
-    """See that there is memory for all arrays of the packed tensor together."""
+    """Check that there is memory for all arrays of the packed tensor together."""
     total, parents, itemsize = 0, 1, 1
     for kind, column in zip(format.levels, columns, strict=True):
         itemsize = column.found.values.itemsize
         size, parents = kind.bytes(parents, 0 if kind.full or kind.shares_positions else column.children, column.extent)
         total += size
-        if parents >= MOST_POSITIONS:  # the pack of the level refuses it, and says why
+        if parents >= MOST_POSITIONS:  # packing the level will raise the error
             return
     total += parents * itemsize
     if total > FLOOR:

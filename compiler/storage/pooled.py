@@ -1,4 +1,4 @@
-"""Memory of large results, which serves the next one when nobody uses it any more (``native.idle_memory``)."""
+"""Memory of large results, which is reused for later ones when it is not used any more (``native.idle_memory``)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..native.memory import available
 from .aligned import ALIGNMENT, aligned_empty
 
 LEAST = 1 << 18
-"""Bytes from which allocators ask the system for new pages at every allocation."""
+"""For at least this many bytes, allocators get new pages from the system at every allocation."""
 
 SHARE = 8
-"""Part of the memory that could be had when the first large result was made, which is kept at most."""
+"""The most that is kept, as a share of the memory that was available when the first large result was made."""
 
 
 class _Lease:
-    """Memory that is in use as long as this object lives, which all arrays over it keep alive."""
+    """Memory that is in use as long as this object lives; all arrays over the memory keep the object alive."""
 
     __slots__ = ("__array_interface__", "_raw")
 
@@ -33,10 +33,10 @@ class _Lease:
 
 
 def pooled_empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return what ``aligned_empty`` does, in memory that goes to the next large result once no array lies over it.
+    """Return an array like that of ``aligned_empty``; its memory is kept for later large results once no array uses it.
 
     Raises:
-        ResourceError: the memory cannot be had.
+        ResourceError: there is no memory.
     """
     kind = np.dtype(dtype)
     size = int(count) * kind.itemsize

@@ -1,6 +1,6 @@
-"""Sparse matrices of SciPy that come again: one tensor for each pattern, so that what is known of its index arrays is not found out anew.
+"""Recognises sparse matrices of SciPy from earlier calls, so that their index arrays are not converted and examined again.
 
-Their owner may have changed anything since: shapes and indices are compared with a copy in every call, values are taken as they are.
+Their owner may have changed anything since: every call compares shapes and indices with a copy, and takes the values as they are.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SHORT = 1 << 16  # bytes
 MOST_STORED = 1 << 22  # entries; for larger matrices the checks cost little beside the computation
 
 _known: OrderedDict[int, tuple[weakref.ref[Any], Tensor]] = OrderedDict()
-_held = threading.RLock()  # reentrant: a matrix may be collected, and forgotten, in the thread that holds the lock
+_held = threading.RLock()  # reentrant: the garbage collector may run ``forget`` in the thread that holds the lock
 
 
 def recalled(data: Any) -> Any:
-    """Return a CSR or CSC matrix of SciPy as a tensor, with the level arrays of an earlier call if its index arrays are still equal;
-    other data as they are."""
+    """Return a CSR or CSC matrix of SciPy as a tensor, with the level arrays of an earlier call if its index arrays are still equal.
+    Other data are returned as they are."""
     if not type(data).__module__.startswith("scipy.sparse") or attribute(data, "format") not in ("csr", "csc"):
         return data
     try:
@@ -44,7 +44,7 @@ def recalled(data: Any) -> Any:
         if values is kept.values and values.ndim == 1 and values.flags.c_contiguous:
             return kept
         values = cast_values(values, checked_dtype(values.dtype))
-    except Exception:  # whoever reads it next says what is wrong
+    except Exception:  # converting it later raises the error
         return data
     fill = kept.fill_value if values.dtype == kept.values.dtype else checked_fill(kept.fill_value, values.dtype)
     return Tensor.made(kept.shape, kept.format, kept.levels, values, fill)
@@ -73,7 +73,7 @@ def _has_pattern(kept: Tensor, data: Any) -> bool:
 
 
 def _equal(own: NDArray[Any], given: NDArray[Any]) -> bool:
-    """Return whether two index arrays are equal: short ones of one type byte by byte, which takes a third of the time."""
+    """Return whether two index arrays are equal. Short ones of one type are compared as bytes, which takes a third of the time."""
     if own.nbytes <= _SHORT and type(given) is np.ndarray and own.dtype == given.dtype:
         return own.shape == given.shape and own.tobytes() == given.tobytes()
     return np.array_equal(own, given)

@@ -1,7 +1,7 @@
-"""Arrays that stay as they are: index arrays that nobody can write, and memory that nobody can resize.
+"""Index arrays that cannot be written, and memory that cannot be resized.
 
-Kernels follow positions and coordinates without looking whether they lead out of an array. So what was found in range once must stay
-in range, whoever holds the arrays: a tensor's index arrays are *sealed*. Values may change as their owner likes, where they are.
+Kernels use positions and coordinates without checking that they are in range. So arrays that were checked once must not change, whoever
+holds them: a tensor's index arrays are *sealed*. The owner may change values in place.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 
 class _Sealed(np.ndarray[Any, Any]):
-    """The memory behind a sealed array; arrays that lie over it by way of a read-only buffer cannot be made writable again."""
+    """The memory of a sealed array. Arrays over a read-only buffer of it cannot be made writable again."""
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a flat, contiguous array as one that cannot be written. It is our own: nobody else holds it, or its memory."""
+    """Return a flat, contiguous array as one that cannot be written. The caller must be the only holder of the array and its memory."""
     if is_sealed(array):
         return array
     memory = array.view(_Sealed)
@@ -38,10 +38,10 @@ def kept(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def pin(array: NDArray[Any]) -> object:
-    """Return what keeps an array's memory where it is, as long as it lives.
+    """Return an object that keeps an array's memory from being resized as long as the object lives.
 
-    ``ndarray.resize(..., refcheck=False)`` looks at neither references nor buffers that were handed out, but refuses where something
-    refers weakly to the array that owns the memory.
+    ``ndarray.resize(..., refcheck=False)`` ignores references and exported buffers, but refuses if there is a weak reference to the array
+    that owns the memory.
     """
     owner = array
     while (base := owner.base) is not None:

@@ -1,4 +1,4 @@
-"""Shapes as callers give them."""
+"""Checks shapes that callers give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Halves of symmetric matrices: what a symmetric level keeps of rows, and the rows again."""
+"""Converts rows of symmetric matrices to the half that a symmetric level stores, and back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _WIDE = np.dtype(np.int64)
 
 
 def halved(tensor: Tensor, refusal: str) -> Tensor:
-    """Return the rows of a symmetric matrix without what is beyond the diagonal.
+    """Return the rows of a symmetric matrix without the entries beyond the diagonal.
 
     Args:
         tensor: a dense level above a compressed one.
-        refusal: how the message begins where it is not symmetric.
+        refusal: the start of the message if the matrix is not symmetric.
 
     Raises:
-        FormatError: an entry differs from the one across the diagonal, or is alone.
+        FormatError: an entry differs from the one across the diagonal, or there is none.
     """
     rows, columns = tensor.shape
     if rows != columns:
@@ -39,7 +39,7 @@ def halved(tensor: Tensor, refusal: str) -> Tensor:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Return the rows of a symmetric matrix of which ``halved`` has left a half; the format stays as it is."""
+    """Return the whole rows of a symmetric matrix, given the half that ``halved`` returns; the format stays the same."""
     extent = tensor.shape[0]
     pos, crd = _arrays(tensor)
     own = active().expand(pos, None, crd.dtype)
@@ -59,13 +59,13 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def count_whole(tensor: Tensor) -> int:
-    """Return how many entries the matrix has of which a half is stored."""
+    """Return how many entries the whole matrix has."""
     pos, crd = _arrays(tensor)
     return 2 * len(crd) - int(np.count_nonzero(crd == active().expand(pos, None, crd.dtype)))
 
 
 def is_symmetric(tensor: Tensor) -> bool:
-    """Whether a matrix of rows is the same the other way round, bit for bit but for NaN."""
+    """Whether a matrix of rows equals its transpose bit by bit, where all NaN count as equal."""
     return tensor.shape[0] == tensor.shape[1] and _broken(tensor, *_arrays(tensor)) is None
 
 
@@ -89,7 +89,7 @@ def _check(tensor: Tensor, pos: NDArray[Any], crd: NDArray[Any], refusal: str) -
 
 
 def _broken(tensor: Tensor, pos: NDArray[Any], crd: NDArray[Any]) -> int | None:
-    """Return the place of an entry that is not the one across the diagonal; None where there is none."""
+    """Return the place of an entry that differs from the one across the diagonal; None if there is none."""
     other_pos, other_crd, other_values = active().transpose(pos, crd, tensor.values, tensor.shape[1])
     if not np.array_equal(pos, other_pos) or not np.array_equal(crd, other_crd):
         return _lonely(pos, crd, other_pos, other_crd)
@@ -99,7 +99,7 @@ def _broken(tensor: Tensor, pos: NDArray[Any], crd: NDArray[Any]) -> int | None:
 
 
 def _lonely(pos: NDArray[Any], crd: NDArray[Any], other_pos: NDArray[Any], other_crd: NDArray[Any]) -> int:
-    """Return the place of an entry that has none across the diagonal, by the first row in which a pattern and its transpose differ."""
+    """Return the place of an entry without one across the diagonal, in the first row in which the pattern and its transpose differ."""
     longer = np.flatnonzero(pos != other_pos)
     row = int(longer[0]) - 1 if len(longer) else len(pos) - 1
     alike = int(pos[row])

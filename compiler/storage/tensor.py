@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 @frozen(eq=False, repr=False)
 class Tensor:
-    """A tensor in some format; a value that is never changed in place by this library.
+    """A tensor in some format. This library never changes one in place.
 
     Args:
         shape: extents by mode.
         format: level kinds and the mode that each level stores.
         levels: the arrays of each level, outermost first.
         values: one value for every position of the last level (one for order 0), in the tensor's dtype.
-        fill_value: what coordinates that are not stored stand for: 0, or the identity of a semiring's addition.
+        fill_value: the value at coordinates that are not stored: 0, or the identity of a semiring's addition.
 
     Raises:
-        DataError, ShapeError: the parts do not fit together; every position and coordinate is looked at.
+        DataError, ShapeError: the parts do not fit together. Every position and coordinate is checked.
 
     Invariant: a compressed level holds no position whose subtree stores nothing, unless a dense level lies between;
     coordinates of one fibre are sorted and unique (not those of a compressed level above a singleton, which repeat).
     The values may belong to the caller: what the caller writes into them later is seen here. Index arrays are the tensor's own.
 
-    Tensors are equal where they are the same object; ``+ - * /`` are those of ``compiler.operators``.
+    Tensors are equal only if they are the same object; ``compiler.operators`` defines ``+ - * /``.
     """
 
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ class Tensor:
     fill_value: Any = 0
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """Do what NumPy's functions do to stored values where that leaves zeros zero; signs are those of ``compiler.operators``."""
+        """Apply a NumPy function to the stored values if it maps 0 to 0; operators are those of ``compiler.operators``."""
         return NotImplemented if method != "__call__" or keywords else _operators().applied(ufunc, inputs)
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Tensor:
     def made(
         cls, shape: tuple[int, ...], format: Format, levels: tuple[LevelArrays, ...], values: NDArray[Any], fill_value: Any = 0
     ) -> Tensor:
-        """Return a tensor of parts that are known to fit, as the library makes them: nothing is looked at again."""
+        """Return a tensor of parts that are known to fit together; nothing is checked."""
         tensor = object.__new__(cls)
         tensor.__dict__.update(shape=shape, format=format, levels=levels, values=values, fill_value=fill_value, _pin=pin(values))
         tensor.__dict__["_positions"] = values.size
@@ -73,10 +73,10 @@ class Tensor:
 
     @property
     def intact(self) -> Tensor:
-        """The tensor itself, whose values still are one for every position: an ndarray may be given another shape or dtype in place.
+        """The tensor itself, after checking that there is still one value for every position: the shape or dtype of an ndarray can be set.
 
         Raises:
-            DataError: they are not.
+            DataError: there is not.
         """
         if self.values.shape != (self.__dict__["_positions"],):
             raise DataError("the values of a Tensor were given another shape or dtype, and no longer fit its positions; make it anew")
@@ -99,7 +99,7 @@ class Tensor:
 
     @cached_property
     def nnz(self) -> int:
-        """Number of stored entries, explicit zeros and the padding of dense levels included; positions that hold nothing are not."""
+        """Number of stored entries, including explicit zeros and the padding of dense levels, but not positions that hold nothing."""
         from .unpack import count_entries
 
         return count_entries(self)
@@ -142,17 +142,17 @@ class Tensor:
         """Return a SciPy sparse array: csr and csc for those formats (sharing the values), else an n-D coo_array.
 
         Raises:
-            DataError: the fill value is not 0, or the tensor is a scalar, which SciPy cannot say.
+            DataError: the fill value is not 0, or the tensor is a scalar: SciPy has neither.
         """
         from .interchange import to_scipy
 
         return to_scipy(self)
 
     def to_torch(self) -> Any:
-        """Return a torch tensor: strided, sparse_csr, sparse_csc or sparse_coo, by the format; values are shared where they can be.
+        """Return a torch tensor: strided, sparse_csr, sparse_csc or sparse_coo, depending on the format. Values are shared if possible.
 
         Raises:
-            DataError: torch cannot be imported, or cannot hold such values or this fill value.
+            DataError: torch cannot be imported, or cannot hold values of this type or this fill value.
         """
         from .interchange import to_torch
 
@@ -161,7 +161,7 @@ class Tensor:
     toarray = to_numpy
 
     def tocsr(self) -> scipy.sparse.sparray:
-        """Return a matrix as a SciPy CSR array; values are shared where the tensor is stored so.
+        """Return a matrix as a SciPy CSR array; the values are shared if the tensor is in csr.
 
         Raises:
             ShapeError: it is no matrix. DataError: the fill value is not 0.
@@ -191,7 +191,7 @@ class Tensor:
     def convert(self, format: Format | str) -> Tensor:
         """Return the same entries in another format; the tensor itself if it is in that format.
 
-        What dense levels pad with the fill value is left out where the new format can leave it out; explicit zeros of
+        Fill values that only pad dense levels are left out if the new format allows that; explicit zeros of
         the other levels stay.
 
         Raises:
@@ -231,7 +231,7 @@ class Tensor:
 
     @property
     def T(self) -> Tensor:  # noqa: N802 the name that every array library gives it
-        """The tensor with its modes the other way round, as ``transpose`` returns it."""
+        """The tensor with its modes reversed, as ``transpose`` returns it."""
         return self.transpose()
 
     def block(self, block_shape: tuple[int, ...], format: Format | str | None = None) -> Tensor:
@@ -241,15 +241,15 @@ class Tensor:
         return block(self, block_shape, format)
 
     def unblock(self, shape: tuple[int, ...] | None = None, format: Format | str | None = None) -> Tensor:
-        """Return the plain tensor of a blocked one, of ``shape`` where blocks were padded; see ``storage.block.unblock``."""
+        """Return the plain tensor of a blocked one; ``shape`` is needed if blocks were padded. See ``storage.block.unblock``."""
         from .block import unblock
 
         return unblock(self, shape, format)
 
     def sum(self, axis: int | tuple[int, ...] | None = None, dtype: DTypeLike | None = None, out: None = None) -> Any:
-        """Return the sum over modes: a scalar over all of them, an ndarray where one mode is left, else a sparse Tensor.
+        """Return the sum over modes: a scalar for all of them, an ndarray if one mode is left, else a sparse Tensor.
 
-        ``numpy.sum`` may be called for it, which hands over an ``out``; only None is taken.
+        ``numpy.sum`` calls this with ``out``, which must be None.
         """
         from .arithmetic import sum_modes
 
@@ -266,11 +266,11 @@ class Tensor:
         return max_modes(self, axis)
 
     def matvec(self, vector: Any) -> NDArray[Any]:
-        """Return ``T @ vector``, as SciPy's solvers ask for it (``scipy.sparse.linalg.aslinearoperator``)."""
+        """Return ``T @ vector``, for SciPy's solvers (``scipy.sparse.linalg.aslinearoperator``)."""
         return self @ np.asarray(vector)
 
     def rmatvec(self, vector: Any) -> NDArray[Any]:
-        """Return ``T.T @ vector``, as SciPy's solvers ask for it."""
+        """Return ``T.T @ vector``, for SciPy's solvers."""
         return self.T @ np.asarray(vector)
 
     def __pow__(self, exponent: Any) -> Tensor:
@@ -340,12 +340,12 @@ class Tensor:
 
 
 def _operators() -> Any:
-    """Return the module of ``+ - * /``, found at first use: it needs the whole compiler, which storage must not import."""
+    """Return the module of ``+ - * /``, imported at first use: it needs the whole compiler, which storage must not import."""
     return import_module("..operators", __package__)
 
 
 def _opaque(tensor: Tensor) -> NDArray[Any]:
-    """Return an array of one object: SciPy's arrays leave an operation to the other operand where they can make no more of it."""
+    """Return an array of one object, for which SciPy's arrays leave an operation to the other operand."""
     array = np.empty((), object)
     array[()] = tensor
     return array

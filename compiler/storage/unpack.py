@@ -20,7 +20,7 @@ from .tensor import Tensor, level_extent
 
 
 def count_entries(tensor: Tensor) -> int:
-    """Return the number of stored entries: positions of the last level, but for those that hold nothing or stand below one that does."""
+    """Return the number of stored entries: positions of the last level, without those that hold nothing or are below one that does."""
     if tensor.format.mirrors:
         return count_whole(tensor)
     if not any(kind.holes for kind in tensor.format.levels):
@@ -33,8 +33,8 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
 
     Args:
         tensor: any tensor.
-        drop_padding: leave out what only a dense level has put there: fill values below a dense last level, and fill
-            values at coordinate 0 of a singleton below a dense level. Explicit zeros of other levels stay.
+        drop_padding: leave out fill values that only pad: those below a dense last level, and those at coordinate 0 of a
+            singleton below a dense level. Explicit zeros of other levels stay.
     """
     if drop_padding and tensor.intact.format.is_dense and tensor.order:
         return _unpack_dense(tensor)
@@ -52,7 +52,7 @@ def unpack(tensor: Tensor, drop_padding: bool = False) -> Entries:
 
 
 def _unpack_dense(tensor: Tensor) -> Entries:
-    """Return the values that differ from the fill value; no coordinates are made for the others."""
+    """Return the entries that differ from the fill value. No coordinates are made for the others."""
     stored = tensor.values.reshape([level_extent(tensor, level) for level in range(tensor.order)])
     present = np.nonzero(~equals_fill(stored, tensor.fill_value))
     by_mode = tuple(present[tensor.format.level_of(mode)] for mode in range(tensor.order))
@@ -73,7 +73,7 @@ def to_dense(tensor: Tensor) -> NDArray[Any]:
     """Return an ndarray of the tensor's shape.
 
     Raises:
-        ResourceError: it is larger than the memory that can be had.
+        ResourceError: it is larger than the available memory.
     """
     if tensor.intact.format.is_dense:
         if tensor.values.nbytes > FLOOR:
