@@ -1,1 +1,1 @@
-"""The scheduling language: directives as text and values, their application to programs, their preconditions."""
+"""The scheduling language: directives as texts and as values, how they change programs, and their preconditions."""

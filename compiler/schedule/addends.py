@@ -1,7 +1,7 @@
-"""Directives that say how the right-hand side is summed: ``addends``, and ``accumulate`` for one workspace.
+"""Directives for how the right-hand side is summed: ``addends``, and ``accumulate`` for one workspace.
 
-Products are distributed over sums where the addends say so, addends are summed in one assignment or one after another, and what is
-summed over indices of its own may go into a workspace that a later addend adds (Ahrens et al., section 6.1).
+The addends say where products are distributed over sums. Addends are summed in one assignment or one after another. A sum over its own
+indices may go into a workspace, which a later addend reads (Ahrens et al., section 6.1).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def addends(program: Program, directive: d.Addends, context: Context) -> Program
 
 
 def _acting(part: Expr | Assignment, dense: bool) -> Expr | Assignment:
-    """Return an addend whose functions know where they act."""
+    """Return an addend whose functions are marked to act on all coordinates, or only on stored ones."""
     return replace(part, value=acting(part.value, dense)) if isinstance(part, Assignment) else acting(part, dense)
 
 
 def _summed(program: Program) -> tuple[Access, list[Term]]:
-    """Return the left side of a default program, and the terms that it sums: those of workspaces that are only handed on."""
+    """Return the left side of a default program, and the terms that it sums, including those in workspaces that it only copies."""
     local = {space.name for space in program.workspaces}
     target = next(assign.target for assign in assignments(program.statement) if assign.target.tensor not in local)
     free = frozenset(target.indices)
@@ -81,7 +81,7 @@ def _bare(value: Expr, free: frozenset[str]) -> Term:
 
 
 def _meaning(given: Sequence[Expr | Assignment], named: Mapping[str, Assignment], left: frozenset[str], inner: bool) -> list[Term]:
-    """Return the sums that the addends stand for; ``inner``: with functions, in which workspaces may be read."""
+    """Return the sums that the addends mean. With ``inner``, functions may read workspaces."""
     found: list[Term] = []
     used: Counter[str] = Counter()
     meanings: dict[str, Expr] = {}
@@ -172,7 +172,7 @@ def _loops(value: Expr, left: Sequence[str], context: Context) -> tuple[str, ...
 
 
 def accumulate(program: Program, directive: d.Accumulate, context: Context) -> Program:
-    """Add to a workspace, which starts at the identity of add, also where every component is written once."""
+    """Let assignments add to a workspace, which starts with the identity of addition, even if every component is written only once."""
     name = directive.workspace
     if name not in {space.name for space in program.workspaces}:
         names = ", ".join(space.name for space in program.workspaces)

@@ -1,8 +1,8 @@
-"""Places in a program: paths as users write them, addresses as passes need them, and how loops are found.
+"""Places in a program: paths, which users write; addresses, which the code uses; and how loops are found.
 
-An address is the child numbers from the root to a statement, as in ``Stmt.children`` (a ``Where`` has the consumer as
-child 0). A path skips the loops and counts as the text of schedules does: 0 the producer, 1 the consumer of a ``where``;
-in a block, the number of a statement.
+An address is the sequence of child numbers from the root to a statement, as in ``Stmt.children`` (the consumer of a ``Where`` is
+child 0). A path leaves out loops, and counts as in the text of schedules: the producer of a ``where`` is 0, the consumer 1;
+in a block it is the number of a statement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def put(statement: Stmt, address: Address, new: Stmt) -> Stmt:
 
 
 def frames(statement: Stmt, address: Address) -> tuple[Stmt, ...]:
-    """Return the statements from the root down to an address, the one there not included."""
+    """Return the statements from the root down to an address, without the one at the address."""
     found = []
     for child in address:
         found.append(statement)
@@ -70,7 +70,7 @@ def chain(statement: Stmt, address: Address) -> tuple[str, ...]:
 
 
 def follow(statement: Stmt, path: Sequence[int]) -> Address:
-    """Return the address that a path of a directive leads to."""
+    """Return the address to which a directive's path leads."""
     address: Address = ()
     for depth, number in enumerate(path):
         address = body_address(statement, address)
@@ -87,7 +87,7 @@ def follow(statement: Stmt, path: Sequence[int]) -> Address:
 
 
 def path_to(statement: Stmt, address: Address) -> tuple[int, ...]:
-    """Return the path that ``follow`` takes to the nest of loops in which an address lies."""
+    """Return the path for which ``follow`` gives the nest of loops that contains an address."""
     path = []
     for depth, frame in enumerate(frames(statement, address)):
         if isinstance(frame, Where):
@@ -106,7 +106,7 @@ def _holding(found: Stmt) -> str:
 def find_loop(statement: Stmt, index: str, path: Sequence[int] | None) -> Address:
     """Return the address of the loop that a directive names.
 
-    Under a path, and without one from the root, the directly nested loops come first; below them the index must be unique.
+    The directly nested loops at the path (or at the root without a path) are searched first; below them the index must be unique.
     """
     start = follow(statement, path or ())
     found = [address for address, node in everywhere(at(statement, start)) if isinstance(node, Forall) and node.index == index]
@@ -129,7 +129,7 @@ def show_paths(statement: Stmt, addresses: Iterable[Address]) -> str:
 
 
 def accesses_meant(wanted: Access, found: Iterable[Access]) -> list[Access]:
-    """Return the accesses that a directive names: by the text of one, or by the name of a tensor."""
+    """Return the accesses that a directive names, either by the text of one access or by the name of a tensor."""
     return [
         access
         for access in dict.fromkeys(found)

@@ -1,7 +1,7 @@
 """Applying a schedule: from the default program of an expression to the scheduled one, directive by directive.
 
-Every directive is one function of the program; its preconditions are checked there, what concerns the program as a whole in
-``schedule.legality``. The first directive that cannot be carried out is named in the error.
+Every directive is one function of the program, which checks the directive's own preconditions; ``schedule.legality`` checks those of the
+program as a whole. The error names the first directive that cannot be carried out.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _AFTER_PARALLELIZE = (d.Parallelize, d.Unroll, d.Prefetch, *d.DATA, *d.CODE)
 
 
 def register(directive: type[d.Directive], step: _Step) -> None:
-    """Let schedules say one more directive.
+    """Add a directive to the language of schedules.
 
     Args:
-        directive: its keyword and parameters, by which its text is read and printed.
-        step: the program that it makes of another one; raises ``Refusal`` where it cannot be carried out.
+        directive: its class, with the keyword and parameters by which its text is read and printed.
+        step: a function from a program and the directive to the changed program; raises ``Refusal`` if it cannot be carried out.
 
     Raises:
         ValueError: there is a directive of that keyword.
@@ -69,20 +69,20 @@ def register(directive: type[d.Directive], step: _Step) -> None:
 
 
 def unregister(directive: type[d.Directive]) -> None:
-    """Take back what ``register`` did."""
+    """Remove a directive that ``register`` has added."""
     del d.DIRECTIVES[directive.keyword], _STEPS[directive]
 
 
 def apply_schedule(
     program: Program, schedule: Schedule | str, types: Mapping[str, Format], extents: Mapping[str, int] | None = None
 ) -> Program:
-    """Return the program that a schedule makes of another one.
+    """Apply a schedule to a program and return the result.
 
     Args:
         program: usually the default program of an expression.
         schedule: directives, applied from left to right.
-        types: format of every operand and of the result.
-        extents: extents of original indices that are constants at compile time.
+        types: the format of every operand and of the result.
+        extents: the extents of original indices that are compile-time constants.
 
     Raises:
         ScheduleError: a directive cannot be carried out; the message names its number, its text, and the rule that it
@@ -115,7 +115,7 @@ def apply_schedule(
 
 
 def carry_out(program: Program, directive: d.Directive, types: Mapping[str, Format]) -> Program:
-    """Return the program that one directive makes of another; only what the directive itself needs is checked.
+    """Apply one directive to a program and return the result; only the directive's own preconditions are checked.
 
     Raises:
         ScheduleError: the directive cannot be carried out.
@@ -132,7 +132,7 @@ def _carried_out(program: Program, directive: d.Directive, context: Context) -> 
 
 
 def _judge_whole(program: Program, schedule: Schedule, judgement: Judgement) -> None:
-    """Judge what can only be seen once every directive is applied, and name the directive that it is about."""
+    """Check the preconditions that concern the finished program, and name the directive that breaks one."""
     for number, directive in enumerate(schedule, 1):
         try:
             if isinstance(directive, d.Parallelize):

@@ -30,7 +30,7 @@ def path_of(source: Source, argument: Argument) -> tuple[int, ...]:
 
 
 def read_argument(source: Source, parameter: Parameter, argument: Argument) -> object:
-    """Return what an argument says for a parameter. Raises ``ScheduleError`` where it is not of its kind."""
+    """Return the value of an argument for a parameter. Raises ``ScheduleError`` if it is not of the parameter's kind."""
     if not argument.text:
         source.fail(f"expected {expectation(parameter)}, found nothing", Span(argument.span.start, argument.span.start + 1))
     return _READERS[parameter.kind](source, parameter, argument)
@@ -106,7 +106,7 @@ def _read_expression(source: Source, parameter: Parameter, argument: Argument) -
 
 def _read_notation(source: Source, argument: Argument, read: Callable[[str], Read]) -> Read:
     try:
-        return read(" " * argument.span.start + argument.text)  # blanks, so that columns are those of the schedule
+        return read(" " * argument.span.start + argument.text)  # padded, so that errors name columns of the schedule
     except ExpressionError as error:
         first = str(error).split("\n")[0]
         located = re.fullmatch(r"(.*) \((?:line \d+, )?column (\d+)\)", first)

@@ -1,4 +1,4 @@
-"""What directives take: the kinds of their parameters in words, and the check of directives that come as objects."""
+"""Descriptions of the kinds of parameters, and the check of directives that are given as objects."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .directives import DIRECTIVES, Directive, Parameter, Required
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_SOUND = "arguments are sound"  # of directives that were checked, which many schedules have in common
+_SOUND = "arguments are sound"  # attribute of directives that were checked; many schedules share directives
 
 
 def expectation(parameter: Parameter) -> str:
-    """Return what a parameter takes, for messages."""
+    """Return a description of a parameter's values, for messages."""
     what = parameter.field.replace("_", " ")
     match parameter.kind:
         case "index":
@@ -54,14 +54,14 @@ def expectation(parameter: Parameter) -> str:
 
 
 def checked(directive: object, number: int) -> Directive:
-    """Return a directive whose arguments have the types that its parameters take: lists become tuples, whole numbers integers.
+    """Return a directive with arguments of the types of its parameters: lists become tuples, numpy integers become int.
 
     Args:
         directive: a directive made by hand.
         number: its place in the schedule, for messages.
 
     Raises:
-        ScheduleError: it is no directive, or an argument is not what the parameter takes.
+        ScheduleError: it is not a directive, or an argument is not of the parameter's kind.
     """
     if not isinstance(directive, Directive) or type(directive) is not DIRECTIVES.get(directive.keyword):
         raise ScheduleError(f"a schedule holds directives, not {type(directive).__name__}")
@@ -102,7 +102,7 @@ class _Check:
         return tuple(self.one(parameter, item) for item in items)
 
     def one(self, parameter: Parameter, given: object) -> object:
-        """Return an argument as the parser would: equal to what its text is read as."""
+        """Return an argument equal to what the parser gives for its text."""
         match parameter.kind, given:
             case ("index" | "name" | "new"), str() if NAME.fullmatch(given):
                 return given
@@ -156,7 +156,7 @@ def _plain(value: Expr) -> Expr:
 
 
 def _plainly(node: Expr) -> Expr | None:
-    """Return an access without what schedules say of it; None for what says nothing."""
+    """Return an access without protocols and copies; None for other nodes and for accesses without these."""
     said = isinstance(node, Access) and (node.protocols or node.stored is not None or type(node) is not Access or node.span is not None)
     return Access(node.tensor, node.subscripts) if isinstance(node, Access) and said else None
 

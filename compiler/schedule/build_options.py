@@ -1,8 +1,8 @@
-"""What ``build`` may ask for: compilers of known families, and flags from a closed list.
+"""What ``build`` accepts: compilers of known families, and flags from a fixed list.
 
-A schedule is data: it comes from databases and files that others wrote, and is tried while tuning. So it names no program and no
-file, and asks for nothing that changes what IEEE arithmetic says of NaN and infinity. The programs themselves are named by
-``SPARSETUNE_CC`` alone, where any argument may stand: that is the user's own word.
+A schedule is data: it may come from databases and files of others, and is tried while tuning. So it may not name programs or
+files, nor flags that change how IEEE arithmetic treats NaN and infinity. Only ``SPARSETUNE_CC`` can name other programs, with
+any arguments, since the user sets it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ARM = """
 _POWER = "power8 power9 power10 power11"
 
 PROCESSORS: Final = frozenset(("native", "generic", *_X86.split(), *_ARM.split(), *_POWER.split()))
-"""What ``-march=``, ``-mtune=`` and ``-mcpu=`` may name; the compiler says which of them it knows."""
+"""The values of ``-march=``, ``-mtune=`` and ``-mcpu=``; not every compiler knows all of them."""
 
 LEVELS: Final = ("-O0", "-O1", "-O2", "-O3")
 
@@ -38,7 +38,7 @@ FLAGS: Final = frozenset((
     *LEVELS, "-funroll-loops", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fwrapv", "-fno-tree-vectorize",
     "-mavx", "-mavx2", "-mfma", "-mavx512f", "-mavx512vl", "-mavx512bw", "-mavx512dq", "-mavx512cd",
 ))  # fmt: skip
-"""Flags without a value: common ones, and those that the project adds itself, so that recorded flags can be asked for again."""
+"""Flags without a value: common ones, and those that this package adds, so that recorded flags can be used again."""
 
 VALUES: Final = {
     "-march": PROCESSORS,
@@ -47,7 +47,7 @@ VALUES: Final = {
     "-mprefer-vector-width": frozenset(("none", "128", "256", "512")),
     "-ffp-contract": frozenset(("off", "on", "fast")),
 }
-"""Flags with a value, and the values."""
+"""Flags with a value, with the allowed values."""
 
 MOST_FLAGS: Final = 32
 
@@ -55,7 +55,7 @@ _SHOWN = 200  # letters: paths are long
 
 
 def compiler_fault(name: str) -> str | None:
-    """Return why a schedule may not name this compiler; None if it may: gcc or clang, perhaps of a version, such as gcc-12."""
+    """Return why a schedule may not name this compiler; None if it may. Allowed are gcc and clang, also with a version, such as gcc-12."""
     if _COMPILER.fullmatch(name):
         return None
     return (
@@ -65,7 +65,7 @@ def compiler_fault(name: str) -> str | None:
 
 
 def flags_fault(text: str) -> str | None:
-    """Return why a schedule may not ask for these flags, separated by blanks; None if it may. The first wrong one is named."""
+    """Return why a schedule may not use these flags, which are separated by blanks; None if it may. The first wrong flag is named."""
     flags = text.split(" ")
     for flag in filter(None, flags):
         name, sign, value = flag.partition("=")

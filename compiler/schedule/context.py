@@ -1,4 +1,4 @@
-"""What the directives of one schedule are judged against: formats, extents, and what the schedule says of them anywhere."""
+"""The facts by which the directives of one schedule are checked: formats, extents, conversions, protocols."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .schedule import Schedule
 
 @frozen
 class Context:
-    """Formats of operands and result, known extents, conversions and protocols of operands (``said_of`` says what names one)."""
+    """Formats of operands and result, known extents, and the conversions and protocols of operands, with the keys of ``said_of``."""
 
     types: Mapping[str, Format]
     extents: Mapping[str, int]
@@ -31,11 +31,11 @@ class Context:
         return access.stored or said_of(access, self.conversions) or self.types.get(access.tensor)
 
     def protocols_of(self, access: Access) -> tuple[str, ...]:
-        """Return the protocol of every level of an access, outermost first; empty where nothing is said."""
+        """Return the protocol of every level of an access, outermost first; empty if the schedule gives none."""
         return access.protocols or said_of(access, self.protocols) or ()
 
     def levels(self, access: Access) -> tuple[tuple[LevelKind, tuple[str, ...]], ...]:
-        """Return the kind and the indices of each level of an access, outermost first; nothing for workspaces."""
+        """Return the kind and the indices of each level of an access, outermost first; empty for workspaces."""
         form = self.format_of(access)
         if form is None:
             return ()
@@ -43,7 +43,7 @@ class Context:
 
 
     def having_views(self, program: Program) -> Context:
-        """Return the context in which views are seen as a program reads them."""
+        """Return the context with the formats of views as a program reads them."""
         views = [(operand, form) for operand, form in program.conversions if form.in_memory is not form]
         conversions = self.conversions
         for operand, form in views:
@@ -51,7 +51,7 @@ class Context:
         return self if conversions == self.conversions else replace(self, conversions=conversions)
 
     def seen_in_order(self, program: Program) -> Program:
-        """Return a program that reads views in the order of its loops, where that does not change how their operands are stored."""
+        """Return the program with views read in the order of its loops, if that does not change how their operands are stored."""
         graph, found = graph_of(program.relations), program.conversions
         for loops_around, assign in assignments_in_loops(program.statement):
             known = graph.known_after(loops_around)
@@ -66,7 +66,7 @@ class Context:
 
 
 def context_of(program: Program, schedule: Schedule, types: Mapping[str, Format], extents: Mapping[str, int]) -> Context:
-    """Return the context of a schedule. Conversions and protocols hold for the whole program, wherever they stand."""
+    """Return the context of a schedule. Conversions and protocols hold for the whole program, at any place in the schedule."""
     conversions, protocols = program.conversions, tuple[tuple[Access, tuple[str, ...]], ...]()
     for directive in schedule:
         if isinstance(directive, Convert) and directive.is_general and directive.access.tensor in types:
@@ -74,7 +74,7 @@ def context_of(program: Program, schedule: Schedule, types: Mapping[str, Format]
                 held = types[directive.access.tensor]
                 wanted = held.read_from(parse_format(directive.format, len(held.in_memory)))
             except FormatError:
-                continue  # refused when its turn comes
+                continue  # it is refused later, when it is applied
             conversions = saying(directive.access, wanted, conversions)
         elif isinstance(directive, ProtocolDirective) and directive.is_general:
             protocols = saying(directive.access, directive.protocols, protocols)
@@ -92,7 +92,7 @@ def check_new(names: tuple[str, ...], program: Program) -> None:
 
 
 def names_of(program: Program) -> frozenset[str]:
-    """Return every name of a program: tensors, workspaces, indices, loops that were replaced."""
+    """Return every name of a program: tensors, workspaces, indices, and loops that were replaced."""
     tensors = {*targets(program.statement), *(access.tensor for access in reads(program.statement))}
     made = {name for relation in graph_of(program.relations).relations for name in (*relation.parents, *relation.children)}
     named = {name for access in reads(program.statement) for name in access.indices}
@@ -101,11 +101,12 @@ def names_of(program: Program) -> frozenset[str]:
 
 
 LARGEST, LARGEST_CHUNK, MOST_COPIES = 2**62, 2**31 - 1, 128
-"""The largest factor or range; the largest distance or chunk; the most iterations of an unrolled loop: for more, compilers take seconds."""
+"""The largest factor or range; the largest distance or chunk; the most iterations of an unrolled loop, since compilers take seconds for
+more."""
 
 
 def check_positive(value: int, what: str, most: int = LARGEST, least: int = 1) -> None:
-    """Refuse numbers that are no positive integers, or so large that arithmetic with them would overflow."""
+    """Refuse numbers below ``least`` or above ``most``, for which arithmetic could overflow."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         wanted = "a positive integer" if least else "an integer that is not negative"
         refuse(Rule.NUMBERS_POSITIVE, f"{what} must be {wanted}, not {value}")

@@ -1,4 +1,4 @@
-"""Directives about data and code: how things are stored, traversed, converted, assembled and compiled."""
+"""Directives about data and code: how tensors are stored, traversed, converted and assembled, and how kernels are compiled."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .dependence import graph_of
 from .rules import Rule, refuse
 
 MOST_IN_REGISTERS = 2**14
-"""Most elements of a workspace of kind registers: what does not fit into registers lies on the stack of a thread."""
+"""The most elements of a workspace of kind registers: those that do not fit into registers are on the stack of a thread."""
 
 
 def protocol(program: Program, directive: d.ProtocolDirective, context: Context) -> Program:
-    """Say for every level of an access how it is traversed."""
+    """Set how each level of an access is traversed."""
     wanted = directive.access
     address = follow(program.statement, directive.path or ())
     statement = at(program.statement, address)
@@ -46,7 +46,7 @@ def protocol(program: Program, directive: d.ProtocolDirective, context: Context)
 
 
 def _places(directive: d.ProtocolDirective | d.Convert, statement: Stmt, read: bool) -> frozenset[int]:
-    """Return which accesses of a statement, counted in order, a directive is about."""
+    """Return the numbers of the accesses of a statement, counted in order, that a directive means."""
     meant = [place for place, (access, is_read) in enumerate(_in_order(statement)) if is_read is read and means(directive.access, access)]
     if directive.place is None:
         return frozenset(meant)
@@ -57,7 +57,7 @@ def _places(directive: d.ProtocolDirective | d.Convert, statement: Stmt, read: b
 
 
 def _in_order(statement: Stmt) -> list[tuple[Access, bool]]:
-    """Return the accesses of a statement and whether they are read, the target of an assignment before what it reads."""
+    """Return the accesses of a statement and whether they are read; the target of an assignment comes before its operands."""
     found = []
     for assign in _assigns(statement):
         found += [(assign.target, False), *((access, True) for access in notation.accesses(assign.value))]
@@ -139,7 +139,7 @@ def convert(program: Program, directive: d.Convert, context: Context) -> Program
 
 
 def assemble(program: Program, directive: d.Assemble, context: Context) -> Program:
-    """Choose how a sparse result is put together."""
+    """Choose how a sparse result is assembled."""
     name = directive.result
     local = {space.name for space in program.workspaces}
     if name not in targets(program.statement) or name in local or name not in context.types:
@@ -157,7 +157,7 @@ def build(program: Program, directive: d.Build, context: Context) -> Program:
 
 
 def call(program: Program, directive: d.Call, context: Context) -> Program:
-    """Hand the last loops of the chain at a path to BLAS: as many as the routine has."""
+    """Let BLAS compute the last loops of the chain at a path, as many as the routine has."""
     start = follow(program.statement, directive.path or ())
     loops = chain(program.statement, start)
     body = body_address(program.statement, start)
@@ -177,7 +177,7 @@ def call(program: Program, directive: d.Call, context: Context) -> Program:
 
 
 def _stores_coordinates(access: Access, loops: Sequence[str], context: Context) -> bool:
-    """Whether an access stores coordinates in a level of some loops, or in one below."""
+    """Whether an access stores coordinates in the level of one of the loops, or in a level below."""
     levels = context.levels(access)
     first = next((place for place, (_, indices) in enumerate(levels) if set(indices) & set(loops)), len(levels))
     return any(kind.stores_coordinates for kind, _ in levels[first:])

@@ -1,4 +1,4 @@
-"""Which loops a part of a program depends on, judged through derived indices and workspaces."""
+"""On which loops a part of a program depends, also through derived indices and workspaces."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..notation.nodes import Expr, accesses
 
 @lru_cache(maxsize=1024)
 def graph_of(relations: tuple[object, ...]) -> Provenance:
-    """Return the provenance of a program's relations; it is asked for by every check of every directive."""
+    """Return the provenance of a program's relations. It is cached, since every check of every directive needs it."""
     return Provenance(relation for relation in relations if isinstance(relation, Relation))
 
 
 def uses(needs: Collection[str], loop: str, graph: Provenance) -> bool:
-    """Return whether indices depend on a loop: they name it, or something that it was derived from."""
+    """Return whether indices depend on a loop: one of them is the loop's index, or an index from which that was derived."""
     return any(name in needs for name in graph.ancestors(loop))
 
 
 def partly_used(needs: Collection[str], loop: str, graph: Provenance) -> bool:
-    """Return whether indices depend on some, not all, of the original indices that a loop runs through."""
+    """Return whether indices depend on some, but not all, of the original indices through which a loop runs."""
     originals = graph.originals(loop)
     return len(originals) > 1 and uses(needs, loop, graph) and not all(uses(needs, index, graph) for index in originals)
 
@@ -33,7 +33,7 @@ def needs_of_expression(expr: Expr, producers: Mapping[str, Stmt], graph: Proven
 
     Args:
         expr: the expression.
-        producers: the statements that fill the workspaces that are in scope; what they need from outside counts too.
+        producers: the statements that fill the workspaces in scope; the indices that they need from outside count too.
         graph: provenance of the program.
     """
     found = accesses(expr)
@@ -43,7 +43,7 @@ def needs_of_expression(expr: Expr, producers: Mapping[str, Stmt], graph: Proven
 
 
 def needs_of_statement(statement: Stmt, producers: Mapping[str, Stmt], graph: Provenance, inside: tuple[str, ...] = ()) -> frozenset[str]:
-    """Return the indices that a statement takes from the loops around it; ``inside`` are loops that do not count as such."""
+    """Return the indices of outer loops on which a statement depends, without those of the loops ``inside``."""
     match statement:
         case Assign(target, _, value):
             named = frozenset(target.indices).union(*(access.indices for access in accesses(value)))

@@ -1,4 +1,4 @@
-"""The text of a schedule in pieces, and errors that point into it."""
+"""Splits the text of a schedule into pieces, and raises errors that point into it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..frozen import frozen
 from ..source import Span, pointing
 
 _OPEN, _CLOSE = "([", ")]"
-SHOWN = 40  # letters of a mistake that a message repeats
+SHOWN = 40  # the most characters of a mistake that a message quotes
 
 
 @frozen
@@ -34,14 +34,14 @@ class Source:
         raise ScheduleError(pointing(f"{where}: {message}", self.text, span))
 
     def piece(self, start: int, end: int) -> Argument:
-        """Return the text between two places without its blanks."""
+        """Return the text between two places without surrounding blanks."""
         found = self.text[start:end]
         start += len(found) - len(found.lstrip())
         end -= len(found) - len(found.rstrip()) if found.strip() else 0
         return Argument(found.strip(), Span(start, max(start, end)))
 
     def pieces(self, start: int, end: int, separator: str) -> Iterator[Argument]:
-        """Split a range of the text at a separator that stands outside brackets and quotes."""
+        """Split a range of the text at a separator, except inside brackets and quotes."""
         depth, quoted, begin = 0, False, start
         for place in range(start, end):
             letter = self.text[place]
@@ -59,7 +59,7 @@ class Source:
         yield self.piece(begin, end)
 
     def closing(self, opening: int) -> int:
-        """Return the place of the bracket that closes the one at ``opening``; the length of the text where there is none."""
+        """Return the place of the bracket that closes the one at ``opening``; the length of the text if there is none."""
         depth, quoted = 0, False
         for place in range(opening, len(self.text)):
             letter = self.text[place]

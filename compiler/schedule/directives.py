@@ -1,7 +1,7 @@
-"""The directives of the scheduling language as values; what they mean is in ``compiler/schedule/README.md``.
+"""The directives of the scheduling language as values; ``compiler/schedule/README.md`` explains them.
 
-Every directive lists its parameters, in the order of its text. ``schedule.text`` reads and prints directives by that list,
-``Schedule.rename`` renames by it, and ``schedule.apply`` carries them out.
+Every directive lists its parameters in the order of its text. ``schedule.text`` reads and prints directives by that list, and
+``Schedule.rename`` renames by it; ``schedule.apply`` carries directives out.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ UNITS: Final = tuple(unit for units in UNITS_OF.values() for unit in units)
 RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
 CHUNKINGS: Final = ("static", "dynamic", "guided")
 LANES: Final = "lanes"
-"""What stands before how many lanes a warp of a GPU has: 32, or a part of these where other warps have the rest."""
+"""The word before the number of lanes of a GPU's warp: 32, or fewer, so that several warps share one of the hardware."""
 REGISTERS: Final = "registers"
-"""What stands before how many registers a thread of a GPU has at most: the fewer, the more threads are there at once."""
+"""The word before the most registers of a GPU's thread: with fewer, more threads run at once."""
 BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
 PROTOCOLS: Final = ("step", "locate", "append", "insert")
 ASSEMBLIES: Final = ("append", "insert", "workspace")
 MERGES: Final = ("two_finger", "gallop", "locate", "bitmap")
 CALL_LOOPS: Final = {"gemm": 3, "gemv": 2, "ger": 2, "axpy": 1, "dot": 1}
-"""Routines of BLAS, and how many loops each takes over."""
+"""Routines of BLAS, and how many loops each replaces."""
 
 CALLS: Final = tuple(CALL_LOOPS)
 
@@ -41,14 +41,14 @@ class Parameter:
     """One argument of a directive.
 
     Attributes:
-        field: the attribute that holds it.
-        kind: index (a loop that exists), name (a workspace that exists), new (a name made here), indices and news (one, or
-            several in brackets), integer, ordinal (an integer that may be missing, also before others), boolean, choice,
-            expression, addend (an expression, or one that goes into a new workspace), access (an operand, or one access of
+        field: the attribute that holds its value.
+        kind: index (an existing loop), name (an existing workspace), new (a new name), indices and news (one, or several in
+            brackets), integer, ordinal (an integer that may be left out, also before other arguments), boolean, choice,
+            expression, addend (an expression, or an assignment to a new workspace), access (an operand, or one access of
             it), path, text, compiler, flags.
-        choices: for kind choice.
-        default: what stands for a missing last argument.
-        many: it takes all arguments from here on, at least one.
+        choices: the values of kind choice.
+        default: the value of a last argument that is left out.
+        many: whether it takes all further arguments, at least one.
     """
 
     field: str
@@ -60,9 +60,9 @@ class Parameter:
 
 @frozen
 class Directive:
-    """One step of a schedule. ``path`` leads to the statement it applies to; None: the root, or where its index is unique.
+    """One step of a schedule. ``path`` leads to its statement; None: the root, or the place where its index is unique.
 
-    ``takes_path`` is false where no path may be given, since the directive is about the whole program or names its statements.
+    ``takes_path`` is false if no path may be given, because the directive is about the whole program or names its statements itself.
     """
 
     keyword: ClassVar[str]
@@ -85,7 +85,7 @@ class Reorder(Directive):
 
 @frozen
 class Split(Directive):
-    """Tiles of ``factor`` iterations."""
+    """Split a loop into tiles of ``factor`` iterations."""
 
     keyword = "split"
     parameters = (Parameter("index", "index"), Parameter("outer", "new"), Parameter("inner", "new"), Parameter("factor", "integer"))
@@ -97,7 +97,7 @@ class Split(Directive):
 
 @frozen
 class SplitUp(Directive):
-    """``factor`` tiles."""
+    """Split a loop into ``factor`` tiles."""
 
     keyword = "split_up"
     parameters = Split.parameters
@@ -109,7 +109,7 @@ class SplitUp(Directive):
 
 @frozen
 class Collapse(Directive):
-    """Two directly nested loops as one."""
+    """Make two directly nested loops one."""
 
     keyword = "collapse"
     parameters = (Parameter("outer", "index"), Parameter("inner", "index"), Parameter("fused", "new"))
@@ -141,7 +141,7 @@ class Coord(Directive):
 
 @frozen
 class MergePath(Directive):
-    """Iterate the entries of a position loop and the ends of the fibres that they lie in, in order, so that tiles have equally many."""
+    """Iterate the entries of a position loop and the ends of their fibres, in order, so that tiles have equally many of both together."""
 
     keyword = "merge_path"
     parameters = (Parameter("position", "index"), Parameter("item", "new"))
@@ -151,7 +151,7 @@ class MergePath(Directive):
 
 @frozen
 class Bound(Directive):
-    """Say what is known of the range of a loop."""
+    """State a known fact about the range of a loop."""
 
     keyword = "bound"
     parameters = (
@@ -168,7 +168,7 @@ class Bound(Directive):
 
 @frozen
 class Unroll(Directive):
-    """Do ``factor`` iterations of a loop in one step; of a loop in vectors, ``factor`` vectors."""
+    """Do ``factor`` iterations of a loop in one step, or ``factor`` vectors in a vector loop."""
 
     keyword = "unroll"
     parameters = (Parameter("index", "index"), Parameter("factor", "integer"))
@@ -178,8 +178,8 @@ class Unroll(Directive):
 
 @frozen
 class Prefetch(Directive):
-    """Ask for what an operand needs ``distance`` iterations ahead: the row that a coordinate chooses, or the entries that the loop goes
-    through. From a distance of 1024 on, entries come to the second level of cache alone."""
+    """Prefetch the data of an operand for ``distance`` iterations ahead: the row of a coordinate, or the entries over which the loop
+    runs. With a distance of at least 1024, entries are brought only to the second level of cache."""
 
     keyword = "prefetch"
     parameters = (Parameter("index", "index"), Parameter("access", "access"), Parameter("distance", "integer"))
@@ -190,7 +190,7 @@ class Prefetch(Directive):
 
 @frozen
 class Parallelize(Directive):
-    """Run the iterations of a loop on parallel units; ``race`` says what keeps writes apart."""
+    """Run the iterations of a loop on parallel units; ``race`` is the strategy for conflicting writes."""
 
     keyword = "parallelize"
     parameters = (
@@ -212,7 +212,7 @@ class Parallelize(Directive):
 
 @frozen
 class Factors(Directive):
-    """Order of the factors of a product."""
+    """Set the order of the factors of a product."""
 
     keyword = "factors"
     parameters = (Parameter("order", "expression", many=True),)
@@ -238,7 +238,8 @@ class Precompute(Directive):
 
 @frozen
 class Addends(Directive):
-    """The right-hand side as a sum of these, each in loops of its own; ``w(i) = e`` sums into a workspace that a later one adds."""
+    """Write the right-hand side as a sum of the given addends, each in its own loops; ``w(i) = e`` sums into a workspace that a later
+    addend reads."""
 
     keyword = "addends"
     parameters = (Parameter("addends", "addend", many=True),)
@@ -248,7 +249,7 @@ class Addends(Directive):
 
 @frozen
 class Join(Directive):
-    """The outermost loops of two statements become one loop around the smallest block that holds both."""
+    """Make the outermost loops of two statements one loop, around the smallest block that contains both."""
 
     keyword = "join"
     parameters = (Parameter("index", "index"), Parameter("first", "path"), Parameter("second", "path"))
@@ -260,7 +261,7 @@ class Join(Directive):
 
 @frozen
 class Recompute(Directive):
-    """The outermost loop of the second statement moves around the first too, which does not depend on it and runs again each time."""
+    """Move the outermost loop of the second statement around the first one too, which does not depend on it and runs in every iteration."""
 
     keyword = "recompute"
     parameters = Join.parameters
@@ -272,7 +273,7 @@ class Recompute(Directive):
 
 @frozen
 class Accumulate(Directive):
-    """A workspace is added to (``+=``) also where every component is written once."""
+    """Let assignments add to a workspace (``+=``) even if every component is written only once."""
 
     keyword = "accumulate"
     parameters = (Parameter("workspace", "name"),)
@@ -296,9 +297,9 @@ class Loopfuse(Directive):
 
 @frozen
 class ProtocolDirective(Directive):
-    """How each mode of an access is traversed, modes in the order in which they are stored, outermost first.
+    """Set how each mode of an access is traversed, in the order in which modes are stored, outermost first.
 
-    ``place`` tells reads apart that are written alike: 1 is the first of them; None: all.
+    ``place`` distinguishes reads with the same text: 1 is the first of them; None: all of them.
     """
 
     keyword = "protocol"
@@ -313,13 +314,13 @@ class ProtocolDirective(Directive):
 
     @property
     def is_general(self) -> bool:
-        """Whether it is about all accesses of the operand, or all that are written alike."""
+        """Whether it concerns all accesses of the operand, or all with the same text."""
         return not self.path and self.place is None
 
 
 @frozen
 class WorkspaceDirective(Directive):
-    """Storage of a workspace."""
+    """Choose the storage of a workspace."""
 
     keyword = "workspace"
     parameters = (Parameter("workspace", "name"), Parameter("kind", "choice", WORKSPACES))
@@ -331,7 +332,7 @@ class WorkspaceDirective(Directive):
 class Convert(Directive):
     """Convert an operand to another format before the kernel runs.
 
-    With a path, or the ``place`` of one of several reads that are written alike, a copy is made for these reads alone.
+    With a path, or with the ``place`` of one of several reads with the same text, a copy is made for these reads alone.
     """
 
     keyword = "convert"
@@ -342,13 +343,13 @@ class Convert(Directive):
 
     @property
     def is_general(self) -> bool:
-        """Whether it is about all reads of the operand, or all that are written alike."""
+        """Whether it concerns all reads of the operand, or all with the same text."""
         return not self.path and self.place is None
 
 
 @frozen
 class Assemble(Directive):
-    """How a sparse result is put together."""
+    """Choose how a sparse result is assembled."""
 
     keyword = "assemble"
     parameters = (Parameter("result", "name"), Parameter("strategy", "choice", ASSEMBLIES))
@@ -358,7 +359,7 @@ class Assemble(Directive):
 
 @frozen
 class Merge(Directive):
-    """How sparse operands meet in a loop."""
+    """Choose how sparse operands are merged in a loop."""
 
     keyword = "merge"
     parameters = (Parameter("index", "index"), Parameter("strategy", "choice", MERGES))
@@ -371,7 +372,7 @@ class Merge(Directive):
 
 @frozen
 class Call(Directive):
-    """Hand the last loops around an assignment to BLAS."""
+    """Let BLAS compute the last loops around an assignment."""
 
     keyword = "call"
     parameters = (Parameter("routine", "choice", CALLS),)
@@ -380,7 +381,7 @@ class Call(Directive):
 
 @frozen
 class Build(Directive):
-    """Compiler and flags, of those in ``build_options``; compiler None is written ``auto``."""
+    """Choose compiler and flags among those of ``build_options``; None, the default compiler, is written ``auto``."""
 
     keyword = "build"
     parameters = (Parameter("compiler", "compiler"), Parameter("flags", "flags", default=None))

@@ -1,4 +1,4 @@
-"""Parts of expressions: finding a sub-product or some addends, and the rest of the expression around them."""
+"""Parts of expressions: finds a sub-product or some addends of an expression, and the rest around them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Occurrence:
     """A part of an expression.
 
     Attributes:
-        part: the part as it is written there.
-        place: child numbers from the root of the expression to the node that holds it.
-        members: which operands of that node make up the part, or None where it is the whole node.
+        part: the part, as in the expression.
+        place: child numbers from the root of the expression to the node that contains it.
+        members: the numbers of the operands of that node that make up the part; None if it is the whole node.
     """
 
     part: Expr
@@ -25,7 +25,7 @@ class Occurrence:
 
 
 def flatten(expr: Expr) -> Expr:
-    """Return the expression with products of products and sums of sums made one."""
+    """Return the expression with nested products, and nested sums, merged."""
     operands = tuple(flatten(child) for child in expr.children)
     if isinstance(expr, Mul | Add):
         kind = type(expr)
@@ -34,7 +34,7 @@ def flatten(expr: Expr) -> Expr:
 
 
 def canonical(expr: Expr) -> str:
-    """Return a text that is equal for expressions that differ in the order of factors and addends only."""
+    """Return a text that is equal for expressions that differ only in the order of factors and addends."""
     return order_free_text(flatten(expr))
 
 
@@ -57,7 +57,7 @@ def _occurrences(whole: Expr, part: Expr, place: tuple[int, ...]) -> Iterator[Oc
 
 
 def _members(operands: tuple[Expr, ...], wanted: tuple[Expr, ...]) -> tuple[int, ...] | None:
-    """Return which operands are the wanted ones, each used once, in their own order; None where one is missing."""
+    """Return the numbers of the wanted operands, each used once, in their own order; None if one is missing."""
     texts = [canonical(operand) for operand in operands]
     found: list[int] = []
     for text in map(canonical, wanted):
@@ -69,7 +69,7 @@ def _members(operands: tuple[Expr, ...], wanted: tuple[Expr, ...]) -> tuple[int,
 
 
 def replace_part(whole: Expr, found: Occurrence, new: Expr) -> Expr:
-    """Return the expression with a part replaced; the new one stands where the first of its operands stood."""
+    """Return the expression with a part replaced; the new part is at the place of the first operand of the old one."""
     if found.place:
         number, *rest = found.place
         children = list(whole.children)
@@ -82,13 +82,13 @@ def replace_part(whole: Expr, found: Occurrence, new: Expr) -> Expr:
 
 
 def joined(node: Expr, operands: list[Expr]) -> Expr:
-    """Return a product or sum over other operands; a single operand stands alone."""
+    """Return a product or sum with other operands; a single operand is returned itself."""
     return operands[0] if len(operands) == 1 else node.rebuild(tuple(operands))
 
 
 def distributes(whole: Expr, found: Occurrence) -> bool:
-    """Return whether a sum over the part equals a sum over the whole: it is multiplied, negated or divided, nothing is added
-    and no function is taken of it."""
+    """Return whether a sum over the part equals a sum over the whole: the part may only be multiplied, negated or divided; nothing is
+    added to it and no function is applied to it."""
     node = whole
     for number in found.place:
         if isinstance(node, Add | Apply) or (isinstance(node, Div) and number == 1):
@@ -98,17 +98,17 @@ def distributes(whole: Expr, found: Occurrence) -> bool:
 
 
 def around(whole: Expr, found: Occurrence) -> Expr:
-    """Return the expression without a part (a number stands for it), to ask which indices the rest uses."""
+    """Return the expression with a part replaced by a number, to find out which indices the rest uses."""
     return replace_part(whole, found, Literal(1))
 
 
 def product_factors(expr: Expr) -> tuple[Expr, ...]:
-    """Return the factors of a flattened product; an expression that is none is its own factor."""
+    """Return the factors of a flattened product; any other expression is its own only factor."""
     return expr.operands if isinstance(expr, Mul) else (expr,)
 
 
 def matches(factor: Expr, wanted: Expr) -> bool:
-    """Return whether a factor is what a directive names: an operand by its name alone, or an equal expression."""
+    """Return whether a directive means a factor: it names the operand, or gives an equal expression."""
     if isinstance(wanted, Access) and isinstance(factor, Access) and not wanted.subscripts:
         return factor.tensor == wanted.tensor
     return canonical(factor) == canonical(wanted)

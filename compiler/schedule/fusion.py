@@ -1,7 +1,7 @@
-"""Directives that share a loop between statements: ``join``, and ``recompute`` where only the consumer has the loop.
+"""Directives that share a loop between statements: ``join``, and ``recompute`` for a loop that only the consumer has.
 
-Loop nest forests are made from statements that stand each in loops of its own (``precompute`` over all indices) by joining
-their outermost loops, from the outside inwards (Dias et al., "SparseAuto"; Ahrens et al., section 6.3).
+Loop nest forests are made from statements that each have their own loops (``precompute`` over all indices), by joining
+their outermost loops from the outside inwards (Dias et al., "SparseAuto"; Ahrens et al., section 6.3).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .sequences import arranged, depends, is_loop, read, sequence, written
 
 
 def join(program: Program, directive: d.Join | d.Recompute, context: Context) -> Program:
-    """Move a loop of two statements, or of the second alone, around both."""
+    """Put one loop around two statements, in place of the loops of both or, for ``recompute``, of the second."""
     index, statement = directive.index, program.statement
     first, second = (follow(statement, path) for path in (directive.first, directive.second))
     common = _common(first, second)
@@ -78,7 +78,7 @@ def _loops(statement: Stmt) -> list[tuple[Stmt, Forall]]:
 
 
 def _around(parts: Sequence[Stmt], one: Stmt, other: Stmt, directive: d.Join | d.Recompute) -> tuple[list[Stmt], list[Stmt]]:
-    """Return the statements of a sequence that run before and after two that are brought together."""
+    """Return the statements of a sequence that run before, and those that run after, two statements that are joined."""
     inside = [number for number, part in enumerate(parts) if any(part is own for own in (*sequence(one), *sequence(other)))]
     start = next(number for number, part in enumerate(parts) if part is sequence(one)[0])
     end = next(number for number, part in enumerate(parts) if part is sequence(other)[-1])
@@ -128,7 +128,7 @@ def _joined(
 
 
 def _check_complete(program: Program, index: str, name: str, one: Stmt, other: Stmt, repeated: bool) -> None:
-    """Refuse where an iteration of the second statement needs what several iterations of the first compute."""
+    """Refuse to join if an iteration of the second statement needs what several iterations of the first compute."""
     if repeated:
         return
     graph = graph_of(program.relations)
@@ -143,7 +143,7 @@ def _check_complete(program: Program, index: str, name: str, one: Stmt, other: S
 
 
 def _narrowed(program: Program, index: str, joined: Forall) -> Program:
-    """Take the mode of the loop off workspaces that live inside it."""
+    """Remove the mode of the loop from workspaces that live inside it."""
     outside = [access.tensor for access in (*reads(program.statement), *(assign.target for assign in assignments(program.statement)))]
     inside = [access.tensor for access in (*reads(joined), *(assign.target for assign in assignments(joined)))]
     spaces = {space.name: space.indices.index(index) for space in program.workspaces if index in space.indices}

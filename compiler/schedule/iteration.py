@@ -1,4 +1,4 @@
-"""Which stored operands a loop steps through, and what a loop over the entries of one leaves out, as legality sees it."""
+"""For legality: through which stored operands a loop steps, and what a loop over the entries of one operand leaves out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .dependence import graph_of
 
 
 class Iteration:
-    """What the loops of one program run through.
+    """What the loops of one program visit.
 
-    Inside a loop that looks for an entry of an operand, code distinguishes whether there is one. What is said here holds in all such cases.
+    Inside a loop that searches for an entry of an operand, code distinguishes whether there is one. The answers here hold for both cases.
     """
 
     def __init__(self, program: Program, context: Context) -> None:
@@ -24,12 +24,12 @@ class Iteration:
         self._completeness = Completeness(program.statement, graph_of(program.relations), self._is_dense_result)
 
     def stepped(self, statement: Stmt, loops: tuple[str, ...], indices: Collection[str]) -> Domain:
-        """Return what a loop that makes indices known must visit.
+        """Return the domain that a loop which gives indices their values must visit.
 
         Args:
-            statement: what stands in the loop.
-            loops: the loops around the statement, that one included.
-            indices: the original indices that become known.
+            statement: the body of the loop.
+            loops: the loops around the statement, including that one.
+            indices: the original indices that get values.
         """
         patterns = self._patterns(lambda access: Stored(access) if _steps(access, indices, self._context) else None)
         return cover(patterns.remaining(statement, loops).domain)
@@ -38,8 +38,8 @@ class Iteration:
         """Return the tensors that a statement writes where an access has no stored entry.
 
         Args:
-            statement: what stands in the loop that visits the entries of the access.
-            loops: the loops around the statement, that one included.
+            statement: the body of the loop that visits the entries of the access.
+            loops: the loops around the statement, including that one.
             access: the operand.
             slots: workspaces that have a slot per visited entry.
         """
@@ -58,7 +58,7 @@ class Iteration:
         return found
 
     def _known(self, access: Access, patterns: Patterns) -> Domain:
-        """Return where an access has a value, as far as that does not depend on what is stored."""
+        """Return where an access has a value, as far as that does not depend on the stored entries."""
         form = self._context.format_of(access)
         if form is not None:
             return EVERYWHERE if form.is_dense else UNDECIDED
@@ -86,7 +86,7 @@ def _writes(statement: Stmt, tensor: str) -> list[Assign]:
 
 
 def producers_inside(statement: Stmt) -> dict[str, Stmt]:
-    """Return the producers of all workspaces that are made inside a statement."""
+    """Return the producers of all workspaces of a statement."""
     found: dict[str, Stmt] = {}
     if isinstance(statement, Where):
         found.update(dict.fromkeys(targets(statement.producer), statement.producer))
@@ -96,7 +96,7 @@ def producers_inside(statement: Stmt) -> dict[str, Stmt]:
 
 
 def inlined(value: Expr, producers: dict[str, Stmt]) -> Expr:
-    """Return an expression in which workspaces are replaced by what fills them, where that is one assignment."""
+    """Return an expression in which workspaces that one assignment fills are replaced by its value."""
     if isinstance(value, Access) and value.tensor in producers:
         writes = _writes(producers[value.tensor], value.tensor)
         return inlined(writes[0].value, producers) if len(writes) == 1 else value

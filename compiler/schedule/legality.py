@@ -1,7 +1,7 @@
-"""Preconditions that concern the program as a whole: storage orders, ranges of loops, position loops, assembly.
+"""Checks of preconditions that concern the program as a whole: storage orders, ranges of loops, position loops, assembly.
 
-``Judgement.ranges`` holds after every directive; the rest is judged once the program is finished, since directives may come in
-any order and races depend on the whole parallel nest (``schedule.parallel``).
+``Judgement.ranges`` is checked after every directive. The rest is checked when the program is finished, since directives may come in
+any order, and races depend on the whole parallel nest (``schedule.parallel``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .rules import Refusal, Rule, refuse
 
 @frozen
 class _OutOfOrder:
-    """A level of an access that is read before one above it: the names of both, and the kind of the lower one."""
+    """A level of an access whose loop is outside that of a level above it: the names of both, and the kind of the lower one."""
 
     access: Access
     kind: LevelKind
@@ -52,7 +52,7 @@ class _OutOfOrder:
 
 
 class Judgement:
-    """Judges programs against the formats of one schedule. What the default program breaks already is not held against it."""
+    """Checks programs against the formats of one schedule. Rules that the default program already breaks are not enforced."""
 
     def __init__(self, program: Program, context: Context) -> None:
         self.context = context
@@ -60,11 +60,11 @@ class Judgement:
 
     @cached_property
     def tolerated(self) -> set[str]:
-        """The operands that the default program reads out of order."""
+        """The operands that the default program reads out of storage order."""
         return {wrong.access.tensor for wrong in self._out_of_order(self._before)}
 
     def storage(self, program: Program) -> dict[tuple[Access, str], Refusal]:
-        """Return why loops cannot be run through an access in this order, by access and level; a later directive may mend it."""
+        """Return, by access and level, why loops cannot have this order. A later directive may remove the reason."""
         wrong = (each for each in self._out_of_order(program) if each.access.tensor not in self.tolerated)
         return {(operand_of(each.access), each.level): each.refusal for each in wrong}
 
@@ -89,7 +89,7 @@ class Judgement:
         return found
 
     def ranges(self, program: Program) -> None:
-        """Refuse loops whose range is not known yet where they begin."""
+        """Refuse loops whose range is not known where they begin."""
         graph = graph_of(program.relations)
         if not any(graph.space(name) == "position" for relation in graph.relations for name in relation.children):
             return
@@ -103,10 +103,10 @@ class Judgement:
                     )
 
     def position_loop(self, program: Program, directive: d.Pos) -> None:
-        """Refuse position loops that skip what other operands add where theirs stores nothing."""
+        """Refuse position loops that skip values of other operands where their own operand stores nothing."""
         graph = graph_of(program.relations)
         if any(isinstance(graph.made_by(name), CoordRelation) for name in graph.children(directive.position)):
-            return  # the coordinates of a whole segment; tiles of it would leave out what has no tile, an empty segment
+            return  # back to all coordinates of a segment; tiles of coordinates would leave out empty segments, which have no tile
         for address, loop in everywhere(program.statement):
             if not isinstance(loop, Forall) or loop.index not in graph.leaves(directive.position):
                 continue
@@ -123,9 +123,9 @@ class Judgement:
                     )
 
     def tiles(self, program: Program, directive: d.SplitUp) -> None:
-        """Refuse a workspace over tiles of positions that one nest goes through tile by tile and another one across the tiles.
+        """Refuse a workspace over tiles of positions if one nest runs through it tile by tile, and another one across the tiles.
 
-        Tiles that a nest goes through one by one are as long as the present fibre makes them; a nest across the tiles takes those of
+        A nest that runs tile by tile has tiles whose length depends on the current fibre; a nest across the tiles uses the length for
         the longest fibre. The same entry would have different slots in the workspace.
         """
         graph = graph_of(program.relations)
@@ -146,7 +146,7 @@ class Judgement:
                     )
 
     def assembly(self, program: Program, directive: d.Assemble) -> None:
-        """Refuse appending to a result whose components do not come in the order of its levels."""
+        """Refuse to append to a result whose components are not computed in the order of its levels."""
         if directive.strategy != "append":
             return
         graph = graph_of(program.relations)
@@ -161,7 +161,7 @@ class Judgement:
                 refuse(Rule.ASSEMBLE_FITS, f"components of {what} do not come in the order of its levels; use insert or workspace")
 
     def workspace(self, program: Program, directive: d.WorkspaceDirective) -> None:
-        """Refuse workspaces that do not know what was written to them where that is asked for."""
+        """Refuse workspaces that do not know which components were written, if their consumer needs that."""
         if directive.kind == "scalar" or keeps_entries(directive.kind):
             return
         entries = keeping(program, graph_of(program.relations), self.context)
@@ -173,7 +173,7 @@ class Judgement:
             )
 
     def prefetch(self, program: Program, directive: d.Prefetch) -> None:
-        """Refuse asking ahead in a loop that chooses nothing of the operand: no code could come of it."""
+        """Refuse prefetches in a loop that determines no row and no entry of the operand."""
         address = find_loop(program.statement, directive.index, directive.path)
         chosen = set(_coordinates_found(program, address, directive.index))
         meant = accesses_meant(directive.access, reads(at(program.statement, address)))
@@ -192,7 +192,7 @@ class Judgement:
 
 
 def _coordinates_found(program: Program, address: Address, index: str) -> tuple[str, ...]:
-    """Return the original indices that are known inside a loop and not around it; of a position loop, that of its last level."""
+    """Return the original indices that get values in a loop; for a position loop, the index of its last level."""
     graph = graph_of(program.relations)
     around = enclosing_loops(program.statement, address)
     known = graph.known_after((*around, index))
@@ -203,7 +203,7 @@ def _coordinates_found(program: Program, address: Address, index: str) -> tuple[
 
 
 def _asked_ahead(access: Access, context: Context) -> set[str]:
-    """Return the indices that lead to what can be asked for: a row of a dense operand, an entry or a segment of a sparse one."""
+    """Return the indices that determine what can be prefetched: a row of a dense operand, an entry or a segment of a sparse one."""
     levels = context.levels(access)
     if all(kind.full for kind, _ in levels):
         return set(access.indices)

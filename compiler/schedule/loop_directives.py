@@ -17,7 +17,7 @@ from .rules import Rule, refuse
 
 
 def reorder(program: Program, directive: d.Reorder, context: Context) -> Program:
-    """Give directly nested loops another order; loops of the nest that are not named keep their places."""
+    """Change the order of directly nested loops; loops of the nest that are not named keep their places."""
     order, statement = directive.order, program.statement
     for place, name in enumerate(order):
         if name in order[:place]:
@@ -34,7 +34,7 @@ def reorder(program: Program, directive: d.Reorder, context: Context) -> Program
 
 
 def _nest_of(statement: Stmt, order: tuple[str, ...], path: tuple[int, ...] | None) -> Address:
-    """Return the address of the directly nested loops that hold all names, at the path, at the root, or where they are alone."""
+    """Return the address of the directly nested loops with all the names: at the path, at the root, or at the only place with them."""
     if path is not None:
         start = follow(statement, path)
         _check_nest(statement, start, order)
@@ -80,14 +80,14 @@ def _check_nest(statement: Stmt, start: Address, order: tuple[str, ...]) -> None
 
 
 def split(program: Program, directive: d.Split | d.SplitUp, context: Context) -> Program:
-    """Make two loops of one: tiles, and the iterations of a tile."""
+    """Split a loop into a loop over tiles and a loop over the iterations of a tile."""
     check_positive(directive.factor, "the factor")
     relation = SplitRelation(directive.index, directive.outer, directive.inner, directive.factor, isinstance(directive, d.Split))
     return replace_loop(program, directive.index, relation, directive.path)
 
 
 def bound(program: Program, directive: d.Bound, context: Context) -> Program:
-    """Note what is known of the range of a loop."""
+    """Note a known fact about the range of a loop."""
     least = 1 if directive.kind in ("divisible", "max_exact", "max_constraint") else 0
     check_positive(directive.amount, "the amount", least=least)
     graph = graph_of(program.relations)
@@ -116,18 +116,18 @@ def _check_bound(directive: d.Bound, low: int, high: int | None) -> None:
 
 
 def unroll(program: Program, directive: d.Unroll, context: Context) -> Program:
-    """Tag a loop with the number of iterations, or vectors, of one step."""
+    """Tag a loop with the number of iterations, or of vectors, in one step."""
     check_positive(directive.factor, "the factor", MOST_COPIES)
     return _tagged(program, directive.index, directive.path, unroll=directive.factor)
 
 
 def merge(program: Program, directive: d.Merge, context: Context) -> Program:
-    """Tag a loop with the way in which sparse operands meet in it."""
+    """Tag a loop with the way in which sparse operands are merged in it."""
     return _tagged(program, directive.index, directive.path, merge=directive.strategy)
 
 
 def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Program:
-    """Note that an operand's data is asked for some iterations ahead."""
+    """Note that an operand's data is prefetched some iterations ahead."""
     check_positive(directive.distance, "the distance", LARGEST_CHUNK)
     address = find_loop(program.statement, directive.index, directive.path)
     loop = at(program.statement, address)
@@ -146,7 +146,7 @@ def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Progr
 
 
 def parallelize(program: Program, directive: d.Parallelize, context: Context) -> Program:
-    """Tag a loop for parallel units; whether that is sound is judged over the finished program."""
+    """Tag a loop for parallel units; whether that is sound is checked for the finished program."""
     if directive.chunk is not None:
         check_positive(directive.chunk, "the chunk", LARGEST_CHUNK)
     address = find_loop(program.statement, directive.index, directive.path)
@@ -185,16 +185,16 @@ def _tagged(program: Program, index: str, path: tuple[int, ...] | None, **change
 
 
 def replace_loop(program: Program, index: str, relation: Relation, path: tuple[int, ...] | None) -> Program:
-    """Put the loops of a relation's children, in their order, in the place of a loop.
+    """Replace a loop by the loops over a relation's children, in their order.
 
-    A relation that the program has already gives the same loops in another nest, so that ``join`` may share them.
+    If the program has the relation already, another nest gets the same loops, so that ``join`` can share them.
     """
     address = find_loop(program.statement, index, path)
     return with_loops(program, address, untagged(at(program.statement, address)).body, relation)
 
 
 def with_loops(program: Program, address: Address, body: Stmt, relation: Relation) -> Program:
-    """Put loops over a relation's children around a statement, in the place of what is at an address."""
+    """Put loops over a relation's children around a statement, and replace the statement at an address by them."""
     again = relation in program.relations
     if again:
         _check_apart(program.statement, address, relation)
@@ -212,7 +212,7 @@ def _check_apart(statement: Stmt, address: Address, relation: Relation) -> None:
 
 
 def untagged(loop: Stmt) -> Forall:
-    """Return a loop, which may not be tagged yet."""
+    """Return a statement as a loop; refuse a loop that is tagged already."""
     assert isinstance(loop, Forall)
     if loop.tag != PLAIN:
         refuse(Rule.TAGGED_LOOPS_STAY, f"loop {loop.index} is tagged already; transform loops before unroll, prefetch and merge")

@@ -1,7 +1,7 @@
-"""Preconditions of ``parallelize``: nesting of units, coiteration, results that cannot be written in any order, races.
+"""Preconditions of ``parallelize``: nesting of units, coiteration, results that must be written in order, races.
 
-Races are judged over the whole parallel nest: a loop that two iterations of which may write one component may be tagged
-``no_races`` if another loop of the nest makes the writes atomic (the GPU SpMV of Senanayake et al., Figure 2).
+Races are checked over the whole parallel nest. A loop of which two iterations may write the same component may have the tag
+``no_races`` if another loop of the nest makes the writes atomic (as in the GPU SpMV of Senanayake et al., Figure 2).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OVER_VARIABLE = ("temporary", "parallel_reduction")
 
 
 def check_parallel_loop(program: Program, directive: d.Parallelize, context: Context) -> None:
-    """Refuse a loop that ``parallelize`` tagged and that cannot run so in the finished program."""
+    """Refuse a loop that ``parallelize`` has tagged, if it cannot run in parallel in the finished program."""
     address = find_loop(program.statement, directive.index, directive.path)
     loop = at(program.statement, address)
     assert isinstance(loop, Forall)
@@ -95,10 +95,10 @@ def _repeats(access: Access, indices: tuple[str, ...], context: Context) -> bool
 
 @frozen
 class _Write:
-    """An assignment under a parallel loop, to something that is not private to one iteration.
+    """An assignment inside a parallel loop, to a target that is not private to one iteration.
 
     Attributes:
-        loops: the loops around it, inside the statement that owns its target.
+        loops: the loops around it, inside the ``where`` of its target.
     """
 
     assign: Assign
@@ -147,7 +147,8 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
 
 
 def _check_filled(program: Program, loop: Forall, write: _Write, graph: Provenance, context: Context) -> None:
-    """Refuse threads that fill a workspace which keeps its entries, or whose reader stores only entries; those of a GPU fill tables."""
+    """Refuse threads that together fill a workspace which keeps its entries, or whose consumer needs them. Threads of a GPU may: they fill
+    tables."""
     name = write.assign.target.tensor
     if not write.local or not loop.tag.is_dealt:
         return
@@ -163,7 +164,7 @@ def _check_filled(program: Program, loop: Forall, write: _Write, graph: Provenan
 
 
 def keeping(program: Program, graph: Provenance, context: Context) -> frozenset[str]:
-    """Return the tensors that store only entries: workspaces that keep them, and sparse results without an operand's pattern."""
+    """Return the tensors that store only entries: workspaces that keep them, and sparse results that do not share an operand's pattern."""
     found = {space.name for space in program.workspaces if keeps_entries(space.kind)}
     for _, leaf in leaves(program.statement):
         form = context.types.get(leaf.target.tensor)
@@ -173,9 +174,9 @@ def keeping(program: Program, graph: Provenance, context: Context) -> frozenset[
 
 
 def _check_rows(program: Program, target: Access, loop: Forall, form: Format, context: Context) -> None:
-    """Refuse threads that would collect components of the result together, because they do not come row by row."""
+    """Refuse threads that would have to collect components of the result together, because these are not computed row by row."""
     ordered = ordered_loops(program.statement, graph_of(program.relations), target, form, context.format_of)
-    beside = ordered is not None and not isinstance(program.statement, Forall)  # what fills workspaces stands outside the loops
+    beside = ordered is not None and not isinstance(program.statement, Forall)  # producers of workspaces are outside the loops
     if (target.tensor, "workspace") in program.assembly or ordered == 0 or beside:
         refuse(
             Rule.PARALLEL_INSERT,
@@ -185,7 +186,7 @@ def _check_rows(program: Program, target: Access, loop: Forall, form: Format, co
 
 
 def sharing_operand(program: Program, target: Access, graph: Provenance, context: Context) -> Access | None:
-    """Return the operand whose pattern a sparse result has, or None."""
+    """Return the operand whose pattern a sparse result shares, or None."""
     form = context.types.get(target.tensor)
     if form is None or form.is_dense or (program.add, program.multiply) != ("+", "*"):
         return None

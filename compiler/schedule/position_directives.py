@@ -1,4 +1,4 @@
-"""Directives that collapse loops, and iterate what operands store instead of coordinates: one function each, as in ``loop_directives``."""
+"""Directives that collapse loops, or iterate stored positions instead of coordinates: one function each, as in ``loop_directives``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def collapse(program: Program, directive: d.Collapse, context: Context) -> Progr
 
 
 def _pair_of(statement: Stmt, directive: d.Collapse) -> Address:
-    """Return the address of the outer loop: where one branch alone has both directly nested, it is meant."""
+    """Return the address of the outer loop. If only one branch has both loops directly nested, that one is meant."""
     start = follow(statement, directive.path or ())
     wanted = (directive.outer, directive.inner)
     pairs = [
@@ -46,7 +46,7 @@ def _pair_of(statement: Stmt, directive: d.Collapse) -> Address:
 
 
 def _check_joined(outer: str, inner: str, graph: Provenance, context: Context) -> None:
-    """A coordinate joins positions where it is a whole level, the one directly above them."""
+    """Check that a coordinate that is collapsed with positions is a whole level, directly above them."""
     whole = graph.position_relation(inner)
     if inner != whole.position or _is_piece(outer, graph):
         refuse(Rule.POS_LEVELS_CONSECUTIVE, f"{outer} and {inner} are not whole levels of {show(whole.access)}; collapse before splitting")
@@ -113,7 +113,7 @@ def _unsorted(indices: tuple[str, ...], access: Access, context: Context) -> boo
 
 
 def _resolve(wanted: Access, statement: Stmt, context: Context) -> Access:
-    """Return the stored access that a directive means: by its text, or by the operand's name where it is read once."""
+    """Return the access that a directive means, by its text, or by the operand's name if it is read only once."""
     found = list(dict.fromkeys(access for access in reads(statement) if access.tensor == wanted.tensor))
     if wanted.subscripts:
         found = [access for access in found if access.subscripts == wanted.subscripts]

@@ -1,4 +1,4 @@
-"""What the range of a loop depends on, asked of provenance by arithmetic that computes nothing."""
+"""On which indices the range of a loop depends. Provenance computes the range with a dummy arithmetic that only records dependences."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .context import Context
 
 
 def unknown_in_range(variable: str, loops: Iterable[str], graph: Provenance, context: Context) -> str:
-    """Return a variable that the range of another depends on and that the loops around do not determine, or ""."""
+    """Return a variable on which the range of another depends, and which the loops around do not determine; "" if there is none."""
     recovery = Recovery(graph, _Probe(context), dict.fromkeys(loops, 0))
     try:
         recovery.bounds(variable)
         for name in graph.ancestors(variable):
             made = graph.maker(name)
-            if isinstance(made, SplitRelation) and name == made.outer:  # a number of tiles is known before what they cut is
+            if isinstance(made, SplitRelation) and name == made.outer:  # the number of tiles is known before the index that they cut
                 recovery.bounds(made.parent)
     except KeyError as missing:
         return str(missing.args[0])
@@ -27,7 +27,7 @@ def unknown_in_range(variable: str, loops: Iterable[str], graph: Provenance, con
 
 @frozen
 class _Probe:
-    """Arithmetic that computes nothing and asks for every coordinate that a range depends on."""
+    """Dummy arithmetic that asks for every coordinate on which a range depends."""
 
     context: Context
 

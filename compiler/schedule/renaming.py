@@ -1,4 +1,4 @@
-"""Other names in directives: of indices, tensors, and of what directives make."""
+"""Renames indices, tensors and new names in directives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def made_by(directive: Directive) -> Iterator[str]:
 
 
 def fresh_name(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken, like the one given."""
+    """Return a name that is not taken and resembles the given one."""
     count = 1
     while f"{name}_{count}" in taken:
         count += 1
@@ -31,7 +31,7 @@ def fresh_name(name: str, taken: set[str]) -> str:
 
 
 def renamed_directive(directive: Directive, names: Mapping[str, str]) -> Directive:
-    """Return a directive with other names; those that are not in the mapping stay."""
+    """Return a directive with other names; names that are not in the mapping stay."""
     changes = {}
     for parameter in directive.parameters:
         if parameter.kind in ("index", "name", "new", "indices", "news", "expression", "addend", "access"):

@@ -1,7 +1,7 @@
 """The preconditions of the directives, numbered. ``compiler/schedule/README.md`` explains each with an example.
 
-They are those of Senanayake et al., section 4, and of Kjolstad et al. for precompute and reorder, with what workspaces,
-position spaces and our own assembly of sparse results add.
+They are those of Senanayake et al., section 4, and of Kjolstad et al. for precompute and reorder, with more for workspaces,
+position spaces and the assembly of sparse results.
 """
 
 from __future__ import annotations

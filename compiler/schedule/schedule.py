@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class Schedule:
-    """Directives in order. ``str`` gives text that parses back to an equal schedule; empty is the default schedule.
+    """Directives in order. ``str`` gives text that parses back to an equal schedule; an empty text is the default schedule.
 
-    Schedules are equal if their texts are: an expression may be written as several trees.
+    Schedules are equal if their texts are equal: the same expression may have different trees.
 
     Args:
         directives: text, or directives, whose arguments are checked.
 
     Raises:
-        ScheduleError: the text is not a schedule, or an argument is not what its directive takes.
+        ScheduleError: the text is not a schedule, or an argument is not of the right kind.
     """
 
     __slots__ = ("_text", "directives")
-    _text: str  # there once somebody has asked for it
+    _text: str  # set at its first use
     directives: tuple[Directive, ...]
 
     def __init__(self, directives: str | Sequence[Directive] | Schedule = ()) -> None:
@@ -38,13 +38,13 @@ class Schedule:
 
     @classmethod
     def shown_as(cls, text: str) -> Schedule:
-        """Return the schedule of a text that ``str`` gave; it is parsed, and the parser imported, at the first use of its directives."""
+        """Return the schedule of a text from ``str``. It is parsed, and the parser imported, at the first use of its directives."""
         made = cls.__new__(cls)
         object.__setattr__(made, "_text", text)
         return made
 
     def __getattr__(self, name: str) -> Any:
-        """Find what was not needed so far: Python asks for attributes that are not there yet."""
+        """Compute an attribute at its first use; Python calls this for missing attributes."""
         if name == "directives":
             found: Any = _parsed(object.__getattribute__(self, "_text"))
         elif name == "_text":
@@ -95,10 +95,10 @@ class Schedule:
         """Return the same schedule for an expression with other names.
 
         Args:
-            mapping: new names of indices, operands and names that the schedule introduces, by their old ones; names that
-                are not in it stay.
-            avoid: further names of that expression. Names that the schedule introduces itself give way to them and to the
-                new names.
+            mapping: the new names, by old ones, of indices, operands and names that the schedule introduces; other names
+                stay.
+            avoid: further names of that expression. Names that the schedule introduces itself are changed if they clash with these
+                or with the new names.
         """
         from .renaming import fresh_name, renamed_directive
 
@@ -111,7 +111,7 @@ class Schedule:
 
 
 def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
-    """Return a schedule whose own names are d1, d2, ... in the order in which they are made, whatever they were before."""
+    """Return a schedule in which the names that it introduces are d1, d2, ... in order of their introduction."""
     taken, names, count = set(avoid), {}, 0
     for name in schedule.made_names:
         count += 1
@@ -122,7 +122,7 @@ def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
 
 
 def _of(directives: tuple[Directive, ...]) -> Schedule:
-    """Return a schedule of directives that come from schedules."""
+    """Return a schedule of directives that are already checked, since they come from schedules."""
     made = Schedule.__new__(Schedule)
     object.__setattr__(made, "directives", directives)
     return made

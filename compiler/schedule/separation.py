@@ -1,4 +1,4 @@
-"""A producer and a consumer in the place of one assignment: the loops below a shared prefix are taken apart into those that each needs."""
+"""Replaces one assignment by a producer and a consumer: below a shared prefix of loops, each gets the loops that it needs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .rules import Rule, refuse
 
 @frozen
 class Leaf:
-    """An assignment, a part of its value, and what stands around it.
+    """An assignment, a part of its value, and its surroundings.
 
     Attributes:
-        address: of the assignment in the program.
-        top: length of the address of the outermost statement that may be taken apart: what stands above fills another
-            workspace or runs other statements too.
-        producers: the statements that fill the workspaces in scope, of wheres in whose consumer the assignment stands.
+        address: the address of the assignment in the program.
+        top: the length of the address of the outermost statement that may be split; statements above it fill another
+            workspace or contain other statements too.
+        producers: the statements that fill the workspaces in scope: those of wheres whose consumers contain the assignment.
     """
 
     address: Address
@@ -48,7 +48,7 @@ class Leaf:
 
 
 def leaf_at(program: Program, address: Address, part: Occurrence, lowest: int = 0) -> Leaf:
-    """Return the assignment at an address, with a part of its value; ``lowest``: the least that ``top`` is."""
+    """Return the assignment at an address, with a part of its value; ``top`` is at least ``lowest``."""
     graph = graph_of(program.relations)
     assign = at(program.statement, address)
     assert isinstance(assign, Assign)
@@ -63,7 +63,7 @@ def leaf_at(program: Program, address: Address, part: Occurrence, lowest: int = 
 
 
 def separate(program: Program, leaf: Leaf, depth: int, workspace: Workspace, renamed: Mapping[str, str]) -> Program:
-    """Put a where at a depth of the leaf's address: the producer computes the part, the consumer the rest."""
+    """Put a where at a depth of the leaf's address; its producer computes the part, its consumer the rest."""
     graph, listed = leaf.graph, workspace.indices
     base = leaf.address[:depth]
     loops = [frame.index for frame in frames(program.statement, leaf.address)[depth:] if isinstance(frame, Forall)]
@@ -101,7 +101,7 @@ def _check_whole(leaf: Leaf, produced: list[str], consumed: list[str], loops: li
 
 
 def _check_kept(program: Program, leaf: Leaf, depth: int, consumed: list[str], listed: tuple[str, ...]) -> None:
-    """Refuse modes of which the consumer, whose loops must find them again, would have no loop or parts only."""
+    """Refuse modes of the workspace for which the consumer has no loop, or has a loop through only a part of them."""
     frames_around = frames(program.statement, leaf.address)
     outside = [frame.index for frame in frames_around[:depth] if isinstance(frame, Forall)]
     known = leaf.graph.known_after((*outside, *consumed))
@@ -117,7 +117,7 @@ def _check_kept(program: Program, leaf: Leaf, depth: int, consumed: list[str], l
 
 
 def _thinned(statement: Stmt, address: Address, leaf: Assign, loops: Mapping[str, str]) -> Stmt:
-    """Return the statement around a new leaf, without the wheres that it does not read and with the given loops alone.
+    """Return the statement around a new leaf, without wheres that it does not read, and with only the given loops.
 
     ``loops`` gives the name of every loop that stays.
     """
@@ -132,7 +132,7 @@ def _thinned(statement: Stmt, address: Address, leaf: Assign, loops: Mapping[str
 
 
 def _settled(program: Program, target: str, value: Expr) -> Program:
-    """Turn the consumer's ``+=`` into ``=`` where it now writes every component once."""
+    """Change the consumer's ``+=`` to ``=`` if it now writes every component only once."""
     graph = graph_of(program.relations)
     writes = [address for address, leaf in leaves(program.statement) if leaf.target.tensor == target]
     ((address, leaf),) = [

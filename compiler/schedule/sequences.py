@@ -1,7 +1,7 @@
-"""Statements that run one after another: where statements and blocks taken apart in order of execution, and put together again.
+"""Statements that run one after another: splits where statements and blocks into the order of execution, and builds them again.
 
-Several where statements and blocks with no loop in between are one sequence, producers before consumers; how they are nested
-says only how long each workspace lives.
+Nested where statements and blocks without loops in between are one sequence, producers before consumers. The nesting
+only says how long each workspace lives.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def sequence(statement: Stmt) -> tuple[Stmt, ...]:
 
 
 def written(statement: Stmt) -> frozenset[str]:
-    """Return the tensors that a statement writes and that live outside it."""
+    """Return the tensors that a statement writes, without its own workspaces."""
     match statement:
         case Assign(target, _, _):
             return frozenset({target.tensor})
@@ -34,16 +34,16 @@ def written(statement: Stmt) -> frozenset[str]:
 
 
 def read(statement: Stmt) -> frozenset[str]:
-    """Return the tensors that a statement reads, its own workspaces included."""
+    """Return the tensors that a statement reads, including its own workspaces."""
     return frozenset(access.tensor for access in reads(statement))
 
 
 def arranged(statements: Sequence[Stmt], kept: Collection[str]) -> Stmt:
-    """Return one statement that runs others in order; workspaces live as short as they can.
+    """Return one statement that runs others in order; each workspace lives as short as possible.
 
     Args:
         statements: in order of execution, each a loop or an assignment.
-        kept: tensors that are read after all of them, or written beside them.
+        kept: tensors that are read after all of them, or also written elsewhere.
     """
     first = statements[0]
     if len(statements) == 1:

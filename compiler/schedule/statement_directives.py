@@ -1,6 +1,6 @@
 """Directives that change statements: the order of factors, and workspaces between a producer and a consumer.
 
-``precompute`` and ``loopfuse`` differ in how the user says what is computed first; both end in ``separation.separate``.
+``precompute`` and ``loopfuse`` differ in how the user names the part that is computed first; both use ``separation.separate``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _permuted(value: Expr, order: tuple[Expr, ...]) -> Expr | None:
 
 
 def precompute(program: Program, directive: d.Precompute, context: Context) -> Program:
-    """Compute a part of an expression into a workspace, in a producer placed inside the loops that both sides need."""
+    """Compute a part of an expression into a workspace, in a producer inside the loops that both sides need."""
     check_new((directive.workspace,), program)
     if len(directive.indices) != len(directive.producer_indices):
         refuse(Rule.PRECOMPUTE_INDICES, "the two lists of indices must be equally long")
@@ -96,8 +96,8 @@ def _find_part(program: Program, directive: d.Precompute) -> Leaf:
 def _shared_depth(program: Program, leaf: Leaf, listed: tuple[str, ...]) -> int:
     """Return the length of the address at which the where goes: inside the deepest loop or where that both sides need.
 
-    A loop is needed by both if the part depends on it, it is not listed, and the rest or the target depends on it too; a
-    where around the assignment, if both read its workspaces.
+    Both need a loop if it is not listed, the part depends on it, and so does the rest or the target. Both need a
+    where around the assignment if both read its workspaces.
     """
     depth = leaf.top
     rest = around(leaf.assign.value, leaf.part)
@@ -142,7 +142,7 @@ def _check_sizes(program: Program, leaf: Leaf, depth: int, listed: tuple[str, ..
 
 
 def loopfuse(program: Program, directive: d.Loopfuse, context: Context) -> Program:
-    """Split a product after some factors; the outermost loops that both sides use stay shared (Dias et al., Algorithm 1)."""
+    """Split a product after ``count`` factors; the outermost loops that both sides use stay shared (Dias et al., Algorithm 1)."""
     start = follow(program.statement, directive.path or ())
     address = start
     while isinstance(at(program.statement, address), Forall):
@@ -166,7 +166,7 @@ def loopfuse(program: Program, directive: d.Loopfuse, context: Context) -> Progr
 
 
 def _common_depth(program: Program, leaf: Leaf) -> int:
-    """Return the depth below the outermost loops that both sides use; the first that one side does not use ends them."""
+    """Return the depth below the outermost loops that both sides use, up to the first loop that one side does not use."""
     depth = leaf.top
     for frame in frames(program.statement, leaf.address)[leaf.top :]:
         if not isinstance(frame, Forall):

@@ -1,4 +1,4 @@
-"""What the right-hand side of a program sums, whatever workspaces it goes through: terms that ``addends`` compares."""
+"""The terms that a program sums, independent of its workspaces; ``addends`` compares them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..notation.terms import Term, addend_count, distributed
 from .rules import Rule, refuse
 
 MOST_PIECES = 4096
-"""Addends that products of sums may be distributed to, to see whether two sums are the same; they double with every factor."""
+"""The most addends to which products of sums are distributed to compare two sums; they double with every factor."""
 
 
 def with_meanings(value: Expr, meanings: Mapping[str, Expr]) -> Expr:
-    """Return an expression with what workspaces hold in the place of their reads."""
+    """Return an expression in which reads of workspaces are replaced by their values."""
     return transform_expression(value, lambda part: meanings.get(part.tensor) if isinstance(part, Access) else None)
 
 
@@ -27,7 +27,7 @@ def sum_of(value: Expr, kept: frozenset[str]) -> Expr:
 
 
 def workspace_meanings(program: Program) -> dict[str, Expr]:
-    """Return what every workspace of a program holds where it is read, in terms of operands."""
+    """Return, for every workspace of a program, its value in terms of operands."""
     found: dict[str, list[Expr]] = {}
     local = {space.name for space in program.workspaces}
     for assign, around in _assigned(program.statement, ()):
@@ -43,7 +43,7 @@ def _added(parts: list[Expr]) -> Expr:
 
 
 def _assigned(statement: Stmt, loops: tuple[str, ...], shared: tuple[str, ...] = ()) -> Iterator[tuple[Assign, tuple[str, ...]]]:
-    """Yield the assignments in the order in which they run, each with the loops around the where that owns its target; none for results."""
+    """Yield the assignments in the order in which they run, each with the loops around the where of its target; for results no loops."""
     match statement:
         case Assign():
             yield statement, shared
@@ -58,7 +58,7 @@ def _assigned(statement: Stmt, loops: tuple[str, ...], shared: tuple[str, ...] =
 
 
 def pieces(term: Term) -> Iterator[str]:
-    """Yield texts of the sums that a term stands for, products distributed over sums; those of equal terms are the same in some order."""
+    """Yield texts of the sums in a term after distributing products over sums. Equal terms have the same texts, in any order."""
     for text in _distributed(term.value):
         yield f"the sum over {', '.join(sorted(term.reduced))} of {text}" if term.reduced else text
 
@@ -71,7 +71,7 @@ def _distributed(value: Expr) -> list[str]:
 
 
 def _without_sums(value: Expr) -> Expr:
-    """Return an expression whose functions and inner sums are leaves, named by a text that does not depend on how they are written."""
+    """Return an expression with functions and inner sums as leaves, named by texts that do not depend on the order of operands."""
     match value:
         case Apply(function, arguments):
             return Access(f"{function}({', '.join(' + '.join(sorted(_distributed(argument))) for argument in arguments)})")

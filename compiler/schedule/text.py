@@ -19,10 +19,10 @@ from .directives import ALIASES, DIRECTIVES, Directive, Loopfuse, Parameter, Req
 
 
 def parse_directives(text: str) -> tuple[Directive, ...]:
-    """Read the directives of a schedule; "default" alone has none.
+    """Read the directives of a schedule; the text "default" has none.
 
     Raises:
-        ScheduleError: the text is not a schedule; the message names the directive's number, the column, and what is
+        ScheduleError: the text is not a schedule. The message names the number of the directive, the column, and what is
             expected there.
     """
     if not isinstance(text, str):
@@ -45,10 +45,10 @@ def _parsed(text: str) -> tuple[Directive, ...]:
 
 
 DEFAULT = "default"
-"""Text that stands alone for the schedule without directives."""
+"""The text, used alone, of the schedule without directives."""
 
 _WORDS = ("auto", DEFAULT)
-"""What callers may say in place of a schedule."""
+"""Words that callers may give in place of a schedule."""
 
 
 def _directive(source: Source, piece: Argument) -> Directive:
