@@ -1,1 +1,1 @@
-"""From scheduled concrete notation to the loop IR: iterators, iteration lattices, assembly of results."""
+"""From scheduled concrete notation to the loop IR: loops by iteration lattices, and the assembly of results."""

@@ -1,11 +1,11 @@
-"""Local accumulators for what a chain of loops adds to one component, or to one short row of components.
+"""Local accumulators for chains of loops that add to one component, or to one short row of components.
 
-``for j: y(i) += ...`` accumulates in a variable that is stored once. ``for j: for r: Y(i,r) += ...`` does so in a row that lives in
-registers where the extent of ``r`` is known and small (DESIGN 2.8): each component is stored once and never read, so that no
-zeros need to stand there before.
+``for j: y(i) += ...`` accumulates in a variable, which is stored once. ``for j: for r: Y(i,r) += ...`` accumulates in a row in registers
+if the extent of ``r`` is known and small (DESIGN 2.8). Each component is then stored once and never read, so that it need not be
+zero before.
 
-All this is a rewrite of concrete notation, which is made once, before lowering. What is inside a loop over a nest that was collapsed has
-to wait: only its lowering says which loops there are.
+This is a rewrite of concrete notation before lowering. Statements inside a collapsed loop are rewritten only when that loop is lowered,
+since its loops are not known before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .privatize import PRIVATE
 from .scope import Scope
 
 ROW_BYTES = 1024
-"""The longest row that is kept, in bytes: 16 vectors of 64 bytes, half of the registers of machines with such vectors."""
+"""The longest row that is kept in registers, in bytes: 16 vectors of 64 bytes, half of the registers of machines with such vectors."""
 
 
 @frozen
@@ -42,12 +42,12 @@ OUTERMOST = Around()
 
 
 def at_place(scope: Scope, *inside: str) -> Around:
-    """Return the loops around a place of the nest, and those that are about to be opened there."""
+    """Return the loops around a place of the nest, and ``inside`` them those that are opened next."""
     return Around((*scope.loops, *inside), tuple(loop.unit for loop in scope.parallel))
 
 
 def accumulated(context: Context, statement: Stmt, around: Around = OUTERMOST) -> Stmt:
-    """Return a statement in which every chain of loops that adds to one component, or to a short row, does so in a workspace."""
+    """Return a statement in which every chain of loops that adds to one component, or to a short row, uses a workspace for the sum."""
     if isinstance(statement, Forall):
         if statement.tag.routine is not None:
             return statement
@@ -62,17 +62,17 @@ def accumulated(context: Context, statement: Stmt, around: Around = OUTERMOST) -
 
 
 def is_collapsed(context: Context, index: str) -> bool:
-    """Whether a loop goes through a nest, or through a part of one."""
+    """Whether a loop runs through a collapsed nest, or through a part of one."""
     return any(isinstance(context.graph.shape(name), Nest) for name in context.graph.ancestors(index))
 
 
 def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
-    """Return a statement that accumulates in a local variable or row what a chain of loops adds to a target; None if other loops write it.
+    """Return a statement that accumulates the sums of a chain of loops in a local variable or row; None if other loops write the target.
 
-    Variable and row are ordinary workspaces, so everything that holds for workspaces holds for them.
+    Variable and row are ordinary workspaces, and are treated as such.
     """
     chain: list[Forall] = []
-    beside: dict[int, Unless] = {}  # by the number of loops around it: what is added elsewhere than to the component
+    beside: dict[int, Unless] = {}  # additions to other components, by the number of loops around them
     inner: Stmt = forall
     while isinstance(inner, Forall):
         if inner.tag.unit not in (None, "cpu_vector") and not _combines(around, inner):
@@ -103,13 +103,13 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
 
 
 def _combines(around: Around, loop: Forall) -> bool:
-    """Whether what the threads of a block or warp of a GPU add to one component is combined among them."""
+    """Whether the threads of a block or warp of a GPU combine what they add to one component."""
     inside = around.units[-1:] in (("gpu_block",), ("gpu_warp",))
     return inside and loop.tag.unit in ("gpu_warp", "gpu_thread") and loop.tag.race in PRIVATE
 
 
 def _rows(context: Context, chain: list[Forall], inner: Assign) -> list[Forall]:
-    """Return the loops of a chain that run through a short row of a dense array in every iteration of a sum outside."""
+    """Return the loops of a chain that run through a short row of a dense array, in every iteration of a sum outside."""
     target = inner.target
     rows = [loop for loop in chain if loop.index in target.indices]
     others = [loop for loop in chain if loop.index not in target.indices]
@@ -132,7 +132,7 @@ def _is_dense(context: Context, access: Access, index: str) -> bool:
 
 
 def _once(context: Context, around: Around, target: Access) -> bool:
-    """Whether each component of a target is reached once: one writer, and all loops around write different ones in each iteration."""
+    """Whether each component of a target is written once: one assignment writes it, and all iterations of the loops around differ in it."""
     if len(context.writes(target.tensor)) != 1:
         return False
     loops = enumerate(around.loops)

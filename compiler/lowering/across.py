@@ -1,9 +1,9 @@
-"""Subsections below many parents: those of a subscript with an open index, when subscripts of levels above have open indices too.
+"""Subsections with many parents: for a subscript with an open index below levels whose subscripts have open indices too.
 
-Case (c) of Liu et al., "Compiler support for sparse tensor convolutions", sections 5.2.1 and 5.2.2. A subsection of rows i to i + 2 begins
-at an offset in the columns of each of them. A buffer holds for every parent the first position that is in the subsection, or behind it; the
-next offset is the least one that any of them reaches. It has a place for each parent that loops can meet at once (O(i) in section 6.3.2).
-Loops inside, which come to one parent after another, begin where the buffer says.
+Case (c) of Liu et al., "Compiler support for sparse tensor convolutions", sections 5.2.1 and 5.2.2. For example, a subsection of rows i to
+i + 2 begins at the same offset in the columns of each row. A buffer holds, for every parent, the first position in the subsection or behind
+it. The next offset is the least one that any parent reaches. The buffer has a place for each parent that loops can meet at once (O(i) in
+section 6.3.2). Loops inside, which visit one parent after another, begin at the positions in the buffer.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .recovery import coordinate
 from .scope import Scope
 
 CROWDED = 2
-"""Hardly any offset is empty if the parents' entries reach so many offsets that this many times their number is all offsets."""
+"""If the offsets that the parents' entries reach, times this, are at least all offsets, hardly any offset is empty."""
 
 Visit = Callable[[Place], list[Step]]
 
 
 @frozen
 class _Ancestor:
-    """A stored level above whose subscript is open: those of its coordinates in [low, high) are below what is known.
+    """A stored level above whose subscript is open: the known indices allow its coordinates in [low, high).
 
-    ``start`` is the position of the first of them, for an outermost level that keeps coordinates.
+    ``start`` is the position of the first of them, for an outermost level that stores coordinates.
     """
 
     level: Level
@@ -47,10 +47,11 @@ class Across:
 
     Attributes:
         ancestors: the open levels above, the outermost first.
-        above: the place below which the first of them stands.
-        present: the condition that it is there; None where it is.
-        level: that of the offsets.
-        begins: where they begin. Known if the entries of some parents leave offsets empty; else all count, as looking for them costs more.
+        above: the place above the first of them.
+        present: the condition that this place exists; None: it does.
+        level: the level of the offsets.
+        begins: the buffer. It is used only if the parents' entries leave enough offsets empty; else all offsets are visited, which costs
+            less than searching.
     """
 
     context: Context
@@ -61,13 +62,13 @@ class Across:
     begins: Begins
 
     def advance(self, position: Var, offset: Value, end: Value, *, first: bool) -> Step:
-        """Go to the first offset from one on at which something is stored below any parent.
+        """Go to the first offset, from ``offset`` on, at which something is stored below any parent.
 
         Args:
-            position: holds the offset at last.
-            offset: none before it counts.
-            end: of the offsets.
-            first: whether nothing was looked at yet; else the buffer holds where the last subsection began.
+            position: the variable that gets the offset.
+            offset: the first offset that is considered.
+            end: the end of the offsets.
+            first: whether this is the first search; else the buffer holds where the last subsection began.
         """
         names = self.context.names
         with names.block():
@@ -116,7 +117,7 @@ class Across:
 
 
 def across(context: Context, scope: Scope, access: Access, level: SubsectionLevel, steps: list[Step]) -> Across:
-    """Return the parents of a subsection at some place of the nest; ``steps`` get what is read of them once."""
+    """Return the parents of a subsection at a place of the nest; what is read of them once is added to ``steps``."""
     storage, form, place = context.tensors.storage(scope, access), context.tensors.format_of(access), scope.place(access)
     assert form is not None
     own = form.stored_level(place.depth)
@@ -126,7 +127,7 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
     lowest, size = place, integer(1)
 
     def positions(number: int) -> Value:
-        """Return how many positions a level of the operand has, as it is stored."""
+        """Return how many positions a stored level of the operand has."""
         if number < 0:
             return ONE
         found = storage.levels[resolving[number]]
@@ -162,7 +163,7 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
 
 
 def _start(level: Level, above: Place, low: Value, present: Value | None) -> Value:
-    """Return the first position of a level below a place, which may not be ``present``, with a coordinate from ``low`` on."""
+    """Return the first position of a level below a place with a coordinate of at least ``low``; ``present``: whether the place exists."""
     begin, last = (value if present is None else Select(present, value, ZERO, I64) for value in level.below(above).bounds(above))
     return begin if low == ZERO else level.below(above).search(begin, last, low)
 
@@ -176,7 +177,7 @@ def _kept(context: Context, wish: str, value: Value, steps: list[Step]) -> Value
 
 
 def _window(context: Context, scope: Scope, level: Level, steps: list[Step]) -> tuple[Level, Value, Value, Value]:
-    """Return an open level as it is stored, which of its coordinates may be meant, [low, high), and how many that are at most."""
+    """Return the stored level of an open subscript, the range [low, high) of its coordinates that are possible, and its largest length."""
     if not isinstance(level, AffineLevel):
         return level, ZERO, level.extent, level.extent
     stored, left = level.inner, level.subscript.window(lambda index: coordinate(context, scope, index))

@@ -1,8 +1,8 @@
-"""Additions across the diagonal of a symmetric matrix of which half is stored, and how threads share them.
+"""Additions across the diagonal of a symmetric matrix of which only half is stored, and how threads share them.
 
-Rows i store the coordinates j <= i, and each entry adds to component i and to component j (``concrete/mirrored.py``). Where a share of
-the work is a run of rows, j is a row of its own or of an earlier share: only the latter meet what other threads write, so that a share
-needs a copy of the components before its first row alone, and the first share none.
+Row i stores the coordinates j <= i, and each entry adds to component i and to component j (``concrete/mirrored.py``). If a share of
+the work is a run of rows, j is a row of the same or of an earlier share. Only rows of earlier shares can conflict with other threads, so
+that a share needs a private copy of only the components before its first row, and the first share needs none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .scope import Scope
 
 
 def added_across(context: Context, scope: Scope, statement: Unless) -> list[Step]:
-    """Return the steps that add across the diagonal, under the condition that row and column differ."""
+    """Return the steps that add across the diagonal, if row and column differ."""
     scope = scope.guarded()
     target = _shared_by_rows(context, scope, statement)
     with context.names.block():
@@ -38,7 +38,7 @@ def added_across(context: Context, scope: Scope, statement: Unless) -> list[Step
 
 
 def _shared_by_rows(context: Context, scope: Scope, statement: Unless) -> Storage | None:
-    """Return what is added to where a share is a run of the rows of the half, and adds to rows of its own and of earlier shares."""
+    """Return the target if each share is a run of rows, and so adds only to its own rows and those of earlier shares; else None."""
     loop = scope.parallel[-1] if scope.parallel else None
     if loop is None or not loop.runs or loop.race not in PRIVATE:
         return None
@@ -50,7 +50,7 @@ def _shared_by_rows(context: Context, scope: Scope, statement: Unless) -> Storag
 
 
 def _reached(context: Context, copies: PrivateCopies, column: Value) -> Step:
-    """Return what makes zeros of the components from one on that the share has not reached before."""
+    """Return the step that sets to zero the components of a copy from ``column`` on that the share has not reached before."""
     assert copies.begin is not None
     at = copies.span(copies.share)
     first = Load(copies.spans, at, I64)

@@ -1,4 +1,4 @@
-"""Functions and comparisons of values as loop-IR values: by choices where these say it all, else by calls of ``ir.intrinsics``."""
+"""Functions and comparisons of values as loop-IR values: as operators and choices if possible, else as calls of ``ir.intrinsics``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..notation.nodes import Apply
 
 
 def applied(value: Apply, arguments: Sequence[Value], kind: Type) -> Value:
-    """Return a function of values of the kernel's type; NaN comes out of max, min and relu as it went in."""
+    """Return a function of values of the kernel's type; max, min and relu of NaN are NaN."""
     function = value.function
     first, zero, one = arguments[0], _constant(0, kind), _constant(1, kind)
     if function in COMPARISONS:

@@ -1,4 +1,4 @@
-"""One level of a result that is being assembled: how entries are appended to it, with the names of its arrays and variables."""
+"""One level of a result that is being assembled: the names of its arrays and variables, by which entries are appended."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class AssembledLevel:
     """One level of the result that is being assembled.
 
     Attributes:
-        level: its kind, index and extent, and the arrays that are handed back.
-        listed: where entries are appended that its kind places afterwards (``placing``); elsewhere the same as ``level``.
-        carried: the levels above that have the same positions, one coordinate an entry: what is appended to this one is to them too.
-        head: the first of these, or the level's own number.
-        cursor: where the next coordinate goes; None for levels that are inserted into, and for those that another one carries.
-        total: how many entries there are once all are in.
-        counts: the array of what each iteration of the outermost loop appends.
-        pos: the array that delimits the entries of each parent, and ``pos_capacity`` what it has room for.
-        crd_capacity: what arrays of coordinates have room for.
+        level: its kind, index and extent, and the arrays that are handed to the caller.
+        listed: the list of entries that its kind places afterwards (``placing``); for other kinds the same as ``level``.
+        carried: the levels above with the same positions, one coordinate for each entry: appending to this one appends to them too.
+        head: the number of the first of these, or the level's own number.
+        cursor: the position of the next coordinate; None for levels that are inserted into, and for those that another one carries.
+        total: the number of entries when all are appended.
+        counts: the array of how many entries each iteration of the outermost loop appends.
+        pos: the array that delimits the entries of each parent; ``pos_capacity`` is its size.
+        crd_capacity: the size of the arrays of coordinates.
     """
 
     level: Level
@@ -54,12 +54,12 @@ class AssembledLevel:
 
     @property
     def crd(self) -> str:
-        """The array that coordinates are appended to."""
+        """The array to which coordinates are appended."""
         return self.listed.array("crd").name
 
     @property
     def entries(self) -> tuple[AssembledLevel, ...]:
-        """The levels that get a coordinate with every entry: this one and those that it carries."""
+        """The levels that get a coordinate for every entry: this one and those that it carries."""
         return (*self.carried, self)
 
 
@@ -84,13 +84,13 @@ def assembled_levels(
 
 
 def _arrays(kind: LevelKind, stem: str, width: Type, names: Names) -> tuple[LevelArray, ...]:
-    """Return the arrays of a level; positions are counted in 64 bits, as how many entries come is known at the end only."""
+    """Return the arrays of a level. Positions have 64 bits, since the number of entries is known only at the end."""
     types = ((part, I64 if part == "pos" else own) for part, own in kind.types(width).items())
     return tuple(LevelArray(part, names.permanent(f"{stem}_{part}"), own) for part, own in types)
 
 
 def _appended(level: Level, width: Type, place: int, carried: tuple[AssembledLevel, ...], stem: str, names: Names) -> AssembledLevel:
-    """Return a level that entries are appended to, below those that it carries."""
+    """Return a level to which entries are appended, below those that it carries."""
     listed = level
     if level.kind.places:
         own = (("pos", I64), ("crd", width))
@@ -103,11 +103,11 @@ def _appended(level: Level, width: Type, place: int, carried: tuple[AssembledLev
 
 
 def cursor(entry: AssembledLevel) -> Var:
-    """Return the position where the next coordinate of a level goes."""
+    """Return the variable with the position of the next coordinate of a level."""
     return known(entry.cursor)
 
 
 def known(variable: Var | None) -> Var:
-    """Return a variable of a level that stores coordinates."""
+    """Return a variable that exists, as it does for every level that stores coordinates."""
     assert variable is not None, "the level has no such variable"
     return variable

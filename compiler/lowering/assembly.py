@@ -1,14 +1,13 @@
-"""Assembly of sparse results: entries are appended in the order of the levels while the loops run through them, or inserted.
+"""Assembly of sparse results: the loops append entries in the order of the levels, or insert them.
 
-A level that coordinates are appended to has a cursor, the position where the next one goes; singletons below it share it. A loop over
-the index of a level opens it
-(remembers where the cursor of the level below stands) and closes it (records how many children came, and appends its own
-coordinate if any did). Segments are counted first, ``pos[parent + 1] = count``, and summed at the end, so that parents
-without children, also those that a sparse loop skips, need no step of their own. Levels that are inserted into have a position for every
-coordinate, whatever the order in which these come, and their kind notes which are taken.
+A level to which coordinates are appended has a cursor, the position of the next one; singletons below it share the cursor. A loop over
+the index of a level opens it (it remembers the cursor of the level below) and closes it (it records how many children were appended, and
+appends its own coordinate if there are any). Segments are counted first, ``pos[parent + 1] = count``, and summed at the end, so that
+parents without children, also those that a sparse loop skips, need no step of their own. Levels that are inserted into have a position
+for every coordinate, which may come in any order, and their kind marks the positions that are used.
 
-Loops that are run twice, to count and to fill, have ``insertion`` around them; those of threads, which append to arrays of their own,
-``pieces``; where entries go whose positions are known once all are counted, ``placing``.
+``insertion`` runs loops twice, to count and to fill; ``pieces`` has threads append to arrays of their own; ``placing`` moves entries whose
+positions are known only after counting.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from ..ir.nodes import (
 )  # fmt: skip
 from .assembled_levels import AssembledLevel, assembled_levels, cursor, known
 
-START = 1024  # elements of a growing array at first
+START = 1024  # the first size of a growing array, in elements
 
 
 @frozen
 class Phase:
-    """One pass through the loops that assemble a result, and what it does to arrays.
+    """One pass through the loops that assemble a result.
 
     Attributes:
-        stores: whether entries are stored; else only cursors move.
-        grows: whether arrays have to make room for them; else they have the room that was counted.
+        stores: whether entries are stored; otherwise only cursors move.
+        grows: whether arrays may have to grow for them; otherwise they have the size that was counted.
     """
 
     stores: bool = True
@@ -63,18 +62,18 @@ APPEND, COUNT, FILL = Phase(grows=True), Phase(stores=False), Phase()
 class Assembly:
     """The levels of an assembled result and the steps that fill them, at one place of the nest.
 
-    Levels that are inserted into stand above those that are appended to, or dense ones below them.
+    Levels that are inserted into are above those that are appended to, or are dense levels below them.
 
     Attributes:
-        name: of the result.
-        levels: in the order in which the result is written.
-        values: the array of values in the order in which entries come; ``given`` is the one that is handed back.
-        capacity, used: how many values it has room for, and whether the present block of dense levels has any.
-        zero: what is stored where nothing was entered.
+        name: the name of the result.
+        levels: the levels in the order in which the result is written.
+        values: the array of values in the order in which entries are appended; ``given`` is the array that is handed to the caller.
+        capacity, used: the size of that array, and whether the current block of dense levels has any entry.
+        zero: the value at positions without an entry.
         phase: ``APPEND``, or one of the two passes of an insertion, ``COUNT`` and ``FILL``.
-        reserved: room for all that the loop around appends has been made.
-        inserted: the result is counted, then filled, so that its totals are known beforehand.
-        apart: threads append to arrays of their own, which are put together; ``pieces`` names those at the places where they do.
+        reserved: whether there is already room for all that the loop around appends.
+        inserted: whether the result is counted and then filled, so that its totals are known before the second pass.
+        apart: whether threads append to arrays of their own, which are put together later; ``pieces`` has their names.
     """
 
     name: str
@@ -92,7 +91,7 @@ class Assembly:
 
     @property
     def last(self) -> int:
-        """The last level that entries are appended to; -1 where all are inserted into."""
+        """The last level to which entries are appended; -1 if all levels are inserted into."""
         return max((level for level, entry in enumerate(self.levels) if entry.cursor is not None), default=-1)
 
     # Shape of the tree
@@ -104,15 +103,15 @@ class Assembly:
         return any(entry.index == index for entry in self.levels)
 
     def child(self, level: int) -> int | None:
-        """Return the next level below that entries are appended to."""
+        """Return the next level below to which entries are appended."""
         return next((below for below in range(level + 1, self.last + 1) if self.levels[below].cursor is not None), None)
 
     def stored_above(self, level: int) -> int | None:
-        """Return the next level above that entries are appended to."""
+        """Return the next level above to which entries are appended."""
         return next((above for above in range(level - 1, -1, -1) if self.levels[above].cursor is not None), None)
 
     def position(self, level: int, coordinates: dict[str, Value]) -> Value:
-        """Return the position of a level at the present coordinates: the cursor, or the arithmetic of levels that are inserted into."""
+        """Return the position of a level at the current coordinates: the cursor, or for levels that are inserted into arithmetic."""
         above = self.stored_above(level + 1)
         start = 0 if above is None else above + 1
         position: Value = ZERO if above is None else cursor(self.levels[above])
@@ -133,7 +132,7 @@ class Assembly:
 
     @property
     def stored(self) -> list[AssembledLevel]:
-        """The levels that entries are appended to."""
+        """The levels to which entries are appended."""
         return [entry for entry in self.levels if entry.cursor is not None]
 
     @property
@@ -158,7 +157,7 @@ class Assembly:
             counted: list[Step] = [Store(below.pos, add(self.position(level, coordinates), ONE), count)]
             notes = self._notes(level, coordinates)
             if self.phase == FILL and self.stored_above(level) is not None:
-                counted, notes = [], [*counted, *notes]  # a block without children is not kept: its place may belong to another thread
+                counted, notes = [], [*counted, *notes]  # a block without children is dropped: its place may belong to another thread
             return before, [*counted, If(compare(">", cursor(below), begin), Steps(tuple(notes)))] if notes else counted
         record: list[Step] = []
         if below.head == level + 1:
@@ -168,7 +167,7 @@ class Assembly:
         return before, [If(compare(">", cursor(below), begin), Steps((*record, *self._append(entry, coordinates))))]
 
     def _notes(self, level: int, coordinates: dict[str, Value]) -> list[Step]:
-        """Return the steps that note in levels that are inserted into, down to one, that something stands at the present coordinates."""
+        """Return the steps that mark the current coordinates as used, in the levels that are inserted into down to ``level``."""
         places = range(0 if self.stored_above(level) is None else level + 1, level + 1)
         levels = ((self.levels[place].level, self.position(place, coordinates)) for place in places)
         return [step for found, position in levels for step in found.kind.insert(found, position)]
@@ -181,9 +180,9 @@ class Assembly:
         return [Grow(below.pos, I64, known(below.pos_capacity), end), Fill(below.pos, start, end, Const(0, I64))]
 
     def _open_last(self, level: int, coordinates: dict[str, Value]) -> tuple[list[Step], list[Step]]:
-        """The last stored level, with dense levels below: reserve their block of values, keep it if it is used.
+        """Reserve the block of values of the dense levels below the last stored level, and keep it if it is used.
 
-        While inserting, all blocks are blank already: one that is not used is the next one's, which another thread may be filling.
+        While filling, all blocks are blank already, and an unused block belongs to the next entry, which another thread may be filling.
         """
         entry, size = self.levels[level], self.block(level)
         start = multiply(cursor(entry), size)
@@ -194,7 +193,7 @@ class Assembly:
         return before, [If(self.used, Steps(tuple(self._append(entry, coordinates))))]
 
     def _stored(self, array: str, kind: Type, capacity: Var | None, position: Value, value: Value) -> list[Step]:
-        """Store an element: with room made for it while appending, not at all while counting."""
+        """Store an element; while appending make room for it, while counting do nothing."""
         if self.counting:
             return []
         if self.phase.grows and not (self.reserved and array in self._grown):
@@ -203,7 +202,7 @@ class Assembly:
 
     @property
     def _grown(self) -> tuple[str, ...]:
-        """The arrays that grow with every entry of the last level that is appended to."""
+        """The arrays that grow with every entry of the last level to which entries are appended."""
         return (self.values, *(entry.crd for entry in self.levels[self.last].entries))
 
     def _append(self, entry: AssembledLevel, coordinates: dict[str, Value]) -> list[Step]:
@@ -230,7 +229,7 @@ class Assembly:
         return last and self.phase.grows and not self.reserved and _at_once(statement, self.name)
 
     def reserve(self, count: Value) -> list[Step]:
-        """Return the steps that make room for so many further entries of the last level."""
+        """Return the steps that make room for ``count`` further entries of the last level."""
         entry = self.levels[self.last]
         needed = add(cursor(entry), count)
         grown: list[Step] = [Grow(self.values, self.value_type, self.capacity, needed)]
@@ -239,9 +238,9 @@ class Assembly:
     # Beginning and end of appending
 
     def begin(self, expected: Value) -> list[Step]:
-        """Return the declarations and allocations of everything that grows; ``expected`` entries fit at once.
+        """Return the declarations and allocations of everything that grows, with room for ``expected`` entries.
 
-        Memory that is not used in the end is never touched, and is given back.
+        Memory that is not needed is never touched, and is given back at the end.
         """
         if self.last < 0:
             return [*self.blank_values(self.block(-1)), *self.shared_room()]
@@ -262,13 +261,13 @@ class Assembly:
                 steps.append(Declare(room, entries if entry is self.levels[self.last] else integer(START)))
                 steps.append(Allocate(each.crd, each.width, room))
             if self.apart and self.stored_above(entry.head) is None:
-                continue  # threads share it: all know which element is whose
+                continue  # threads share it: the position of each element is known
             parents = self.parents(entry.head) if self.stored_above(entry.head) is None else integer(START)
             steps += [Declare(pos_capacity, add(parents, ONE)), Allocate(entry.pos, I64, pos_capacity, zero=True)]
         return steps
 
     def blank_values(self, length: Value) -> list[Step]:
-        """Return the steps that make the values, as they are where nothing is entered."""
+        """Return the steps that make the array of values and fill it with ``zero``."""
         zeros = self.zero.value == 0
         made: list[Step] = [Allocate(self.values, self.value_type, length, zero=zeros)]
         return made if zeros else [*made, Fill(self.values, ZERO, length, self.zero)]
@@ -283,11 +282,11 @@ class Assembly:
         return steps
 
     def total(self, level: int) -> Var:
-        """Return the variable that holds the number of entries of a level once all are in."""
+        """Return the variable with the number of entries of a level when all are appended."""
         return known(self.levels[level].total) if self.inserted or self.apart else cursor(self.levels[level])
 
     def parents(self, level: int) -> Value:
-        """Return how many positions the level above has, once all entries are in."""
+        """Return how many positions the level above has when all entries are appended."""
         above = self.stored_above(level)
         count: Value = ONE if above is None else self.total(above)
         for entry in self.levels[0 if above is None else above + 1 : level]:
@@ -295,16 +294,16 @@ class Assembly:
         return count
 
     def positions(self) -> Value:
-        """Return how many values there are, once all entries are in."""
+        """Return how many values there are when all entries are appended."""
         return self.block(-1) if self.last < 0 else multiply(self.total(self.last), self.block(self.last))
 
     @property
     def is_listed(self) -> bool:
-        """Whether the entries of the last level are listed, and placed once all are there."""
+        """Whether the entries of the last level are listed first, and placed at the end."""
         return self.values != self.given
 
     def end(self) -> list[Step]:
-        """Return the steps that turn counts into segments and hand the arrays over, but for what is placed afterwards."""
+        """Return the steps that turn counts into segments and hand the arrays over, except those that are placed afterwards."""
         steps: list[Step] = []
         for place, entry in enumerate(self.levels):
             if entry.kind.inserts:
@@ -325,11 +324,11 @@ def assembly_of(
     name: str, form: Format, indices: tuple[str, ...], extents: tuple[Value, ...], widths: tuple[int, ...], value_type: Type, zero: Const,
     names: Names,
 ) -> Assembly:  # fmt: skip
-    """Return how a result is put together, with names for its arrays and variables.
+    """Return how a result is assembled, with names for its arrays and variables.
 
     Args:
         form: the format in which it is written (``concrete.assembled.written_kinds``).
-        indices, extents, widths: of every level; widths in bits.
+        indices, extents, widths: those of every level; widths are in bits.
     """
     levels = assembled_levels(name, form, indices, extents, widths, names)
     given = names.permanent(f"{name}_vals")
@@ -339,7 +338,7 @@ def assembly_of(
 
 
 def _at_once(statement: Stmt, tensor: str) -> bool:
-    """Whether a statement assigns a tensor without a loop around."""
+    """Whether a statement assigns a tensor without a loop around the assignment."""
     match statement:
         case Assign(target, _, _):
             return target.tensor == tensor

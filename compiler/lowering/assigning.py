@@ -1,4 +1,4 @@
-"""Assignments: where a value is stored, whether threads may meet there, and what must be stored there before."""
+"""Assignments: where a value is stored, whether threads may conflict there, and whether zeros must be there before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .values import nonempty, value_of
 
 
 def assigned(context: Context, scope: Scope, statement: Assign, value: Value | None = None) -> list[Step]:
-    """Return the steps of an assignment; ``value`` stands in for that of its right side where it was computed otherwise."""
+    """Return the steps of an assignment; ``value`` replaces the value of its right side if that was computed otherwise."""
     target = statement.target
     kept = restrict(context, scope, statement)
     if not isinstance(kept, Assign):
@@ -62,10 +62,10 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
 def _kept_apart(
     context: Context, scope: Scope, stored: Storage, position: Value, value: Value, op: str, race: str, carry: Carry | None
 ) -> Step:
-    """Return the store to a component that threads may reach at once, as a race strategy says.
+    """Return the store to a component that several threads may write at once, by the race strategy.
 
     Raises:
-        ScheduleError: on a GPU, whose threads combine sums of one block alone, or of tiles of positions in order.
+        ScheduleError: on a GPU, if the sums are neither of one block or warp, nor of tiles of positions in order.
     """
     if carry is not None:
         return Store(stored.values, position, value, op, atomic=True, carry=carry)
@@ -82,24 +82,24 @@ def _kept_apart(
 
 
 def _met(context: Context, scope: Scope, stored: Storage, step: Step, race: str) -> Step:
-    """Return a step in which threads may meet at the slot of a table."""
+    """Return a step in which several threads may write one slot of a table, made atomic if necessary."""
     return _kept_apart(context, scope, stored, step.index, step.value, step.op, race, None) if isinstance(step, Store) else step
 
 
 def _if_nonempty(context: Context, scope: Scope, statement: Assign, steps: list[Step]) -> list[Step]:
-    """Return the steps under the condition that the value has an entry, where that is not certain."""
+    """Return the steps under the condition that the value has an entry, unless that is certain."""
     condition = nonempty(context, scope, statement)
     return [If(condition, Steps(tuple(steps)))] if condition is not None else steps
 
 
 def note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> None:
-    """Remember that a store accumulates or is conditional, so that zeros must stand there before."""
+    """Remember that a store accumulates or is conditional, so that zeros must be stored before."""
     facts = context.facts.setdefault(tensor, StoreFacts())
     facts.needs_zero |= bool(op) or scope.guards > depth
 
 
 def result_position(context: Context, scope: Scope, target: Access) -> Value:
-    """Return the position of a component of the result, or that of the operand whose pattern it shares."""
+    """Return the position of a component of the result, which may be that of the operand whose pattern it shares."""
     stored = context.tensors.storage(scope, target)
     if context.shares is None:
         return stored.dense_position(scope.place(target), known(context, scope))
@@ -109,10 +109,10 @@ def result_position(context: Context, scope: Scope, target: Access) -> Value:
 
 
 def race_at(context: Context, parallel: tuple[ParallelLoop, ...], target: Access, op: str) -> str | None:
-    """Return the strategy for a component at which the threads of parallel loops may meet, None where they cannot."""
+    """Return the race strategy for a component that several iterations of parallel loops may write; None if only one does."""
     return next((loop.race or "atomics" for loop in parallel if op and _meets(context, loop, target)), None)
 
 
 def _meets(context: Context, loop: ParallelLoop, target: Access) -> bool:
-    """Whether two iterations of a parallel loop may write one component of a target, other than of one share."""
+    """Whether two iterations of a parallel loop, in different shares, may write the same component of a target."""
     return loop.part != "own" and not apart(target.indices, loop.index, loop.around, context.graph, context.tensors.format_of)

@@ -1,4 +1,4 @@
-"""Dense loops that BLAS computes (``call``): its arguments, which are arrays with first elements and strides (csrc/st_blas.h)."""
+"""Calls of BLAS in place of dense loops (``call``); arguments are arrays with first elements and strides (csrc/st_blas.h)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ SHAPES = {
     "axpy": ("n", ("n", "n")),
     "dot": ("n", ("", "n", "n")),
 }
-"""The loops of a routine, and those that go through what is written and through each factor, in the order of its arguments."""
+"""The loops of each routine, then those of its output and of its factors, in the order of its arguments."""
 
 
 def called(context: Context, scope: Scope, forall: Forall) -> list[Step]:
-    """Return the call of the routine that a loop's tag names, in the place of the loop and of those in it.
+    """Return the call of the routine in a loop's tag, which replaces the loop and the loops in it.
 
     Raises:
-        ScheduleError: the loops do not compute what the routine does.
+        ScheduleError: the loops do not compute what the routine computes.
     """
     return _Routine(context, scope, forall).steps()
 
 
 class _Routine:
-    """One call: the loops that it stands for, by letter, and the accesses that have them, the target first."""
+    """One call: the loops that it replaces, by letter, and the accesses, the target first."""
 
     def __init__(self, context: Context, scope: Scope, forall: Forall) -> None:
         self.context, self.scope, self.routine = context, scope, str(forall.tag.routine)
@@ -70,7 +70,7 @@ class _Routine:
         return ScheduleError(f"call(.., {self.routine}) of the loops {', '.join(self.indices)}: {why}; leave them to the generator")
 
     def _parts(self, value: Expr) -> tuple[Expr | None, tuple[Access, ...]]:
-        """Return the factor that stands still, and the accesses that the loops go through."""
+        """Return the factor that is constant in the loops, and the accesses that change in them."""
         factors = product_factors(value) if isinstance(value, Mul) else (value,)
         moving = tuple(one for one in factors if any(set(access.indices) & set(self.indices) for access in accesses(one)))
         if not all(isinstance(one, Access) and all(subscript.is_index for subscript in one.subscripts) for one in moving):
@@ -116,7 +116,7 @@ class _Routine:
         return self._array(storage.values, storage, storage.dense_position(place, known(self.context, self.inside)), shape)
 
     def _written(self) -> list[Value] | None:
-        """Return the arguments for what is written; None where entries are only counted here."""
+        """Return the arguments for the output; None if entries are only counted in this pass."""
         context, (target, shape) = self.context, self._shapes()[0]
         held = self.scope.held(target.tensor)
         if held is None and self.scope.assembly is not None:
@@ -152,7 +152,7 @@ class _Routine:
         return [ArrayRef(name, storage.type), position, *(self._stride(storage, self.loops[letter]) for letter in shape)]
 
     def _stride(self, storage: Storage, index: str) -> Value:
-        """Return how far apart the elements of neighbouring coordinates are."""
+        """Return the distance between the elements of neighbouring coordinates."""
         length: Value = ONE
         for level in reversed(storage.levels):
             if level.index == index:

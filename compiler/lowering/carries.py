@@ -1,8 +1,8 @@
-"""Sums of threads of a GPU that come to the components of a result in order: race strategy ``temporary`` on blocks, warps and threads.
+"""Sums of GPU threads that write the components of a result in order: race strategy ``temporary`` on blocks, warps and threads.
 
-Where tiles of positions are dealt out, what one thread adds is next to what the one before adds, and only the first component that it
-comes to can be another's as well. It keeps that apart, in a slot of its own, and adds to all others as if it were alone; the slots are
-added in order behind the kernel (``passes.carries``). The result does not depend on timing.
+If tiles of positions are dealt out, consecutive threads add to consecutive components, and only the first component of a thread can belong
+to an earlier thread as well. The thread keeps its sum for that one in a slot of its own, and adds to all others without atomics. The slots
+are added in order after the kernel (``passes.carries``). The result does not depend on timing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .scope import ParallelLoop, Scope
 
 
 def carry_of(context: Context, scope: Scope, target: Access, stored: Storage, meeting: tuple[ParallelLoop, ...]) -> Carry | None:
-    """Return where each thread keeps what it adds to its first component; None where threads do not come to components in order.
+    """Return where each thread keeps the sum for its first component; None if threads do not write components in order.
 
     Args:
         target: a component of the result, stored in ``stored``.
-        meeting: the parallel loops around, outermost first, of which two iterations may add to one component.
+        meeting: the parallel loops around, outermost first, of which two iterations may add to the same component.
     """
     names = tuple(loop.index for loop in meeting)
     leading = _in_order(context, scope, stored, names)
@@ -40,7 +40,7 @@ def carry_of(context: Context, scope: Scope, target: Access, stored: Storage, me
 
 
 def _in_order(context: Context, scope: Scope, stored: Storage, names: tuple[str, ...]) -> int | None:
-    """Return how many leading levels of the target loops over tiles of positions go through in order; None where they do not."""
+    """Return through how many leading levels of the target the loops over tiles of positions run in order; None if they do not."""
     graph = context.graph
     if any(graph.space(name) != "position" for name in names):
         return None

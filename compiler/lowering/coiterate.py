@@ -1,8 +1,8 @@
-"""Loops over one index: dense, over one operand, or over several that meet, as the iteration lattice says.
+"""Loops over one index by its iteration lattice: over the range, over one operand, or over several operands that are merged.
 
-A lattice without stored operands is a loop over the range; one point with one operand is a loop over its positions; several
-points become while loops, each until one of its operands is exhausted, with a case for every smaller point in it
-(Kjolstad et al., "The tensor algebra compiler", section 5.2). Windows of tiles bound all of them.
+A lattice without stored operands becomes a loop over the range, and one point with one operand a loop over positions. Several
+points become while loops, each until one of its operands is exhausted, with a case for every smaller point
+(Kjolstad et al., "The tensor algebra compiler", section 5.2). Tiles restrict all of these to a window.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def iterate(context: Context, scope: Scope, index: str, window: Window, statemen
 def _strategy(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, found: Domain, body: Body
 ) -> list[Step]:
-    """Return the loops of the kind that the lattice of a domain asks for."""
+    """Return the loops of the kind that the lattice of a domain needs."""
     operands, everywhere = stored_operands(found), is_everywhere(found)
     if not operands or (everywhere and tag.is_dealt):
         return _range_loop(context, scope, index, window, statement, tag, body)
@@ -84,28 +84,29 @@ def _strategy(
 
 
 def _dealt_out(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:
-    """Return the operands that threads step through: workspaces are located beside others, or where equal keys would be skipped."""
+    """Return the operands through which dealt iterations step. Workspaces are located if there are other operands, or if equal keys would
+    have to be skipped."""
     stored = tuple(access for access in operands if access.tensor not in context.workspaces)
     alone = stepping_level(context, scope, operands[0], index) if len(operands) == 1 else None
     return operands if alone is not None and alone.unique else stored
 
 
 def _led(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:
-    """Return the operand that is stepped through where all others are located: one that stores each coordinate once."""
+    """Return the operand through which the loop steps while all others are located; it must store each coordinate once."""
     levels = ((access, stepping_level(context, scope, access, index)) for access in operands)
     return next(((access,) for access, level in levels if level is not None and level.unique), ())
 
 
 def _ordered(context: Context, scope: Scope, index: str, cut: bool, statement: Stmt, found: Domain) -> Domain:
-    """Return the domain without the operands whose coordinates come unsorted where sorted ones are needed: they are located.
+    """Return the domain without operands with unsorted coordinates, if sorted ones are needed; these operands are located.
 
-    One that nothing else is merged with may be stepped through, unless the loop appends to a level of the result, or runs
-    through a part of the coordinates, which unsorted ones are not searched for.
+    An unsorted operand may be stepped through if it is not merged with others, unless the loop appends to a level of the result, or runs
+    through only a part of the coordinates, whose begin cannot be searched among unsorted ones.
     """
     operands = stored_operands(found)
     unsorted = [access for access in operands if not _next_kind(context, scope, access).merges]
     rest = without(found, frozenset(unsorted))
-    if is_everywhere(rest) and not is_everywhere(found) and only_point(found) is None:  # offsets of subsections bound what is visited
+    if is_everywhere(rest) and not is_everywhere(found) and only_point(found) is None:  # offsets of subsections restrict what is visited
         unsorted = [access for access in unsorted if not _next_kind(context, scope, access).passes]
     if not unsorted:
         return found
@@ -121,7 +122,7 @@ def _next_kind(context: Context, scope: Scope, access: Access) -> LevelKind:
 
 
 def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
-    """Return the tag of a loop that is not dealt out to threads."""
+    """Return the loop-IR tag of a loop that is not dealt out to threads."""
     if tag.unit == "cpu_vector":
         return Vector(tag.unroll)
     return Unroll(tag.unroll) if tag.unroll else None
@@ -155,8 +156,8 @@ def position_loop(
     context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, low: Value, high: Value, body: Body,
     *, filled: bool = False,
 ) -> list[Step]:  # fmt: skip
-    """Return the loop over positions [low, high) of the next level of one operand, all of which are known to hold something if
-    ``filled``."""
+    """Return the loop over positions [low, high) of the next level of one operand. If ``filled``, all of them are known to hold an
+    entry."""
     storage = context.tensors.storage(scope, access)
     above = scope.place(access)
     wish = f"p_{storage.name}{above.depth + 1}"
@@ -195,7 +196,7 @@ def position_loop(
 
 
 def _strides(low: Value, high: Value, stride: int) -> Value:
-    """Return how many strides lead from one position to another below the same parent."""
+    """Return how many strides there are from one position to another below the same parent."""
     match low, high:
         case Binary("+", Binary("*", first, Const(width)), place), Binary("+", Binary("*", past, Const(other)), same):
             if width == other == stride and place == same:
@@ -206,7 +207,7 @@ def _strides(low: Value, high: Value, stride: int) -> Value:
 def _prefetched_rows(
     context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, level: Level, position: Var
 ) -> list[Step]:
-    """Prefetch by coordinates that stand further on in the level, also in the segments of later parents."""
+    """Prefetch rows by coordinates further on in the level, which may be in the segments of later parents."""
     depth = scope.place(access).depth
     key = context.tensors.key(access)
 
@@ -224,7 +225,7 @@ def _prefetched_rows(
 def _accompanied(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, operands: tuple[Access, ...], body: Body
 ) -> list[Step]:
-    """A loop over the whole range, along which stored operands are stepped."""
+    """Return a loop over the whole range that steps through stored operands alongside."""
     steps: list[Step] = []
     with context.names.block():
         cursors = cursors_of(context, scope, index, window, operands, steps)
@@ -252,7 +253,7 @@ def _accompanied(
 
 
 def _branches(context: Context, scope: Scope, statement: Stmt, cursors: list[Cursor], present: dict[Access, Var], body: Body) -> list[Step]:
-    """Test the operands one after another, each present or absent."""
+    """Return nested tests of the operands, with a body for each combination of present and absent ones."""
     if not cursors:
         return settle(context, scope, statement, body)
     cursor, *rest = cursors

@@ -1,7 +1,7 @@
-"""Sparse results whose components do not come in the order of their levels: collected in a workspace, then appended.
+"""Sparse results whose components are not computed in the order of their levels: they are collected in a workspace, then appended.
 
-Any order of loops is possible that way (tiles that cut rows, reductions outside, strides). The workspace has the modes of the
-result that the outermost loops do not go through in order; what it holds is appended inside these.
+This allows any order of loops (tiles that cut rows, reductions outside, strides). The workspace has the modes of the
+result through which the outermost loops do not run in order; its entries are appended inside these loops.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..notation.nodes import Access, index_subscript
 
 
 def collected(program: Program, result: Access, form: Format, stored: Callable[[Access], Format | None]) -> Program:
-    """Return a program that appends to a sparse result in order; its own where it does so already.
+    """Return a program that appends to a sparse result in order; the program itself if it does so already.
 
     Args:
         program: scheduled concrete notation.
         result: the left side.
-        form: the format that is asked for.
-        stored: the format of an operand; None where it is not known.
+        form: the requested format.
+        stored: returns the format of an operand; None if it is not known.
     """
     graph = Provenance(program.relations)  # type: ignore[arg-type]
     asked = dict(program.assembly).get(result.tensor) == "workspace"
@@ -36,7 +36,7 @@ def collected(program: Program, result: Access, form: Format, stored: Callable[[
 
 
 def _workspace(program: Program, graph: Provenance, result: Access, form: Format, outermost: int) -> Workspace:
-    """Return the workspace over what the outermost loops leave of the result, in the order of its levels."""
+    """Return the workspace over the modes of the result that the ``outermost`` loops do not cover, in the order of its levels."""
     known = graph.known_after(loops_to(program.statement, result.tensor)[:outermost])
     rest = tuple(result.subscripts[mode].index for mode in form.order)
     taken = {space.name for space in program.workspaces}
@@ -45,7 +45,7 @@ def _workspace(program: Program, graph: Provenance, result: Access, form: Format
 
 
 def _around(statement: Stmt, loops: int, result: Access, workspace: Workspace) -> Stmt:
-    """Put the workspace between what computes components and what appends them, inside the outermost loops around these."""
+    """Put the workspace between the computation of components and their appending, inside the first ``loops`` loops."""
     if loops and isinstance(statement, Forall):
         return replace(statement, body=_around(statement.body, loops - 1, result, workspace))
     if loops and isinstance(statement, Where):

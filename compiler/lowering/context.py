@@ -1,4 +1,4 @@
-"""The state of lowering one kernel: names and parameters, workspaces for sums, hoisted steps, facts about stores."""
+"""The state of lowering one kernel: names and parameters, workspaces for sums, hoisted steps, and facts about stores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class StoreFacts:
-    """What the stores to one tensor need: zeros before them, because some are conditional or accumulate."""
+    """Facts about the stores to one tensor: it needs zeros before them if some accumulate or are conditional."""
 
     needs_zero: bool = False
 
@@ -45,15 +45,15 @@ class Context:
 
         Args:
             program: scheduled concrete notation.
-            types: of every stored operand, by key, and of the result as it is written.
+            types: the types of every stored operand, by key, and of the result as it is written.
             result: the left side.
             keys: the key of every operand access.
-            value_type: what is computed with.
-            parameters: what the kernel takes; more are declared at first use.
+            value_type: the type of values in which the kernel computes.
+            parameters: the parameters of the kernel, to which more are added at their first use.
             lower: lowers a statement at a place of the nest.
-            assembly: how a sparse result that shares no pattern is put together.
-            shares: the operand whose pattern the result has.
-            wide: whether extents need coordinates of 64 bits, so that no array has room for all of an index.
+            assembly: how a sparse result is assembled that shares no pattern.
+            shares: the operand whose pattern the result shares.
+            wide: whether extents need coordinates of 64 bits, so that no array can cover the range of an index.
             also: further results, all dense.
         """
         self.program, self.result = program, result
@@ -76,7 +76,7 @@ class Context:
         self.hoisting = Hoisting()
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[tuple[str, bool], PrivateCopies] = {}
-        self.rooms: dict[str, str] = {}  # the workspace whose values are in an array; "" holds those of scalars
+        self.rooms: dict[str, str] = {}  # by array, the workspace whose values it holds; "" is for scalars
         self.on_gpu = runs_on_gpu(program.statement)
 
     def lower(self, statement: Stmt, scope: Scope) -> list[Step]:
@@ -84,7 +84,7 @@ class Context:
         return self._lower(self, statement, scope)
 
     def accumulator(self, target: str, indices: tuple[str, ...]) -> str:
-        """Return the name of a new workspace in which what goes to a target is summed: a scalar, or a row in registers."""
+        """Return the name of a new workspace for the sum of what is added to a target: a scalar, or a row in registers."""
         name = f"t{target}"
         count = 1
         while name in self.workspaces or name in self.tensors.types:
@@ -95,7 +95,7 @@ class Context:
         return name
 
     def is_sum(self, statement: Stmt) -> bool:
-        """Whether a statement adds up in such a workspace and hands the sum on: it counts as one statement, though it has two parts."""
+        """Whether a statement sums in such a workspace and then stores the sum. It counts as one statement, although it has two parts."""
         return isinstance(statement, Where) and statement.producer.assignments[0].target.tensor in self.sums
 
     def writes(self, tensor: str) -> tuple[tuple[tuple[str, ...], Assign], ...]:

@@ -1,4 +1,4 @@
-"""Cursors: the present positions of operands that are stepped through side by side."""
+"""Cursors: the current positions of operands that are merged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .scope import Place, Scope, Window
 
 @frozen
 class Cursor:
-    """A stepping operand in a while loop: its position variable, where it ends, and its coordinate in this iteration."""
+    """An operand in a merging loop: the variable of its position, its end, and its coordinate in this iteration."""
 
     access: Access
     level: Level
@@ -38,13 +38,13 @@ class Cursor:
         return compare("<", self.position, self.high)
 
     def move_on(self, here: Value) -> Step:
-        """Go to the position after this iteration: past the present coordinate where it is the operand's own."""
+        """Advance after this iteration: past the current coordinate if the operand has it (``here``)."""
         if self.segment is not None:
             return SetVar(self.position, self.segment)
         return SetVar(self.position, ONE if here == TRUE else Cast(here, I64), "+")
 
     def leap(self, current: Value, met: Value, search: str, stride: Value) -> Step:
-        """Move on: past the present coordinate where all have met in it, else to it, which keeps those that have reached it."""
+        """Advance past the current coordinate if all operands have it (``met``), else up to it; operands that are there stay."""
         past = self.segment if self.segment is not None else add(self.position, ONE)
         found = self.level.search(self.position, self.high, current, search, stride)
         return SetVar(self.position, Select(met, past, found, I64))
@@ -52,10 +52,10 @@ class Cursor:
 
 @frozen(kw_only=True)
 class OffsetCursor(Cursor):
-    """An operand of whose stored coordinates the non-empty subsections are stepped through; its position is their offset.
+    """An operand of which the non-empty subsections are stepped through; its position is the offset of a subsection.
 
     Attributes:
-        level: that of the offsets.
+        level: the level of the offsets.
     """
 
     level: SubsectionLevel
@@ -68,7 +68,7 @@ class OffsetCursor(Cursor):
         return self.onward(maximum(self.position, Select(met, add(current, ONE), current, I64)))
 
     def onward(self, offset: Value) -> Step:
-        """Go to the first offset from one on at which something is stored."""
+        """Go to the first offset, from ``offset`` on, at which something is stored."""
         raise NotImplementedError
 
 
@@ -77,8 +77,8 @@ class SubsectionCursor(OffsetCursor):
     """Subsections below one parent.
 
     Attributes:
-        first: the position of the first coordinate that is in the subsection, or behind it.
-        low, last: where coordinates begin and end.
+        first: the position of the first coordinate in the subsection or behind it.
+        low, last: the first position, and the end of positions.
     """
 
     first: Var
@@ -96,7 +96,7 @@ class SubsectionCursor(OffsetCursor):
 
 @frozen(kw_only=True)
 class AcrossCursor(OffsetCursor):
-    """Subsections below many parents, which know where they begin below each."""
+    """Subsections with many parents; ``Across`` knows where they begin below each parent."""
 
     parents: Across
 
@@ -108,7 +108,7 @@ class AcrossCursor(OffsetCursor):
 
 
 def window_bounds(context: Context, scope: Scope, access: Access, level: Level, window: Window, steps: list[Step]) -> tuple[Value, Value]:
-    """Return the positions of a level inside a window, found by search where the window cuts it."""
+    """Return the positions of a level inside a window; a bound that cuts is found by search."""
     name = f"{context.tensors.key(access)}{scope.place(access).depth + 1}"
     low, high = bounds(scope, access, level)
     last = None if window.high == context.size(level.index) else window.high
@@ -116,8 +116,8 @@ def window_bounds(context: Context, scope: Scope, access: Access, level: Level, 
 
 
 def skip_equal(context: Context, scope: Scope, access: Access, level: Level, end: Var, high: Value, coordinate: Value) -> Step:
-    """Advance ``end`` past the positions that hold the same coordinate, at which an access is in ``scope``; by search where nothing walks
-    along them."""
+    """Advance ``end`` past the positions with the coordinate at which an access is in ``scope``; by search if no loop visits these
+    positions."""
     if is_located(context, scope, access):
         return SetVar(end, level.search(end, high, add(coordinate, ONE), "gallop", ONE))
     same = every([compare("<", end, high), compare("==", level.coordinate(end), coordinate)])
@@ -148,10 +148,10 @@ def cursors_of(
 def offset_cursor(
     context: Context, scope: Scope, index: str, window: Window, access: Access, level: SubsectionLevel, wish: str, steps: list[Step]
 ) -> OffsetCursor:
-    """Declare the offset of the first non-empty subsection in a window, under a name like the one wished for, and where it begins.
+    """Declare the offset of the first non-empty subsection in a window, with a name like ``wish``, and the position where it begins.
 
-    Liu et al., "Compiler support for sparse tensor convolutions", section 5.2: a subsection begins at an offset and is as long as the
-    indices that are known later reach. The next one is at the first offset behind that reaches what is stored from there on.
+    Liu et al., "Compiler support for sparse tensor convolutions", section 5.2: a subsection begins at an offset, and its length is the
+    reach of the indices that get values later. The next subsection is at the least larger offset that reaches a stored coordinate.
     """
     if level.across:
         return _across_cursor(context, scope, window, access, level, wish, steps)
@@ -168,7 +168,7 @@ def offset_cursor(
 def _across_cursor(
     context: Context, scope: Scope, window: Window, access: Access, level: SubsectionLevel, wish: str, steps: list[Step]
 ) -> AcrossCursor:
-    """Declare the offset of the first subsection in a window that is empty below no parent."""
+    """Declare the offset of the first subsection in a window that is non-empty below some parent."""
     end = named(context, f"{level.index}_end", window.high, steps)
     offset = Var(context.names.local(wish), I64)
     parents = across(context, scope, access, level, steps)
@@ -177,7 +177,7 @@ def _across_cursor(
 
 
 def with_segment(context: Context, scope: Scope, cursor: Cursor, coordinate: Value, here: Value, steps: list[Step]) -> Cursor:
-    """Declare where the positions with the present coordinate end, for levels that are not unique."""
+    """Declare the end of the positions with the current coordinate, for levels that are not unique."""
     if cursor.level.unique:
         return cursor
     name = f"q_{context.tensors.key(cursor.access)}{scope.place(cursor.access).depth + 1}"

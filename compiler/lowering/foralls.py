@@ -1,8 +1,8 @@
-"""Loops over original and derived indices: what each iterates over, and which values it makes known.
+"""Loops over original and derived indices: over what each iterates, and which values follow.
 
-The relation that made an index says which shape its loop has (``concrete.shapes``; Senanayake et al., section 5): tiles narrow the
-window of what they cut; what goes through another index iterates that, inside its tile; entries are those stored; a nest is clipped
-at both ends of its window.
+The relation that made an index gives its loop a shape (``concrete.shapes``; Senanayake et al., section 5). Tiles narrow the window of the
+index that they cut. An index inside a tile iterates over the parent's window. A position loop iterates over stored entries. A nest, for
+collapsed indices, is clipped at both ends of its window.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .windows import gone_through, narrowed, opening, window
 
 
 def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
-    """Return the loop of a forall, dealt out to threads where its tag says so."""
+    """Return the loop of a forall, dealt out to threads if its tag says so."""
     if forall.tag.routine is not None:
         return called(context, scope, forall)
     if forall.tag.unit == "cpu_vector" and _adds_entries(context, scope, forall):
@@ -45,13 +45,13 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
 
 
 def _adds_entries(context: Context, scope: Scope, forall: Forall) -> bool:
-    """Whether a loop puts entries into a list: of a workspace that keeps them, or of an assembled result."""
+    """Whether a loop adds entries to a list: that of a workspace that keeps its entries, or of an assembled result."""
     lists = any(found is not None and keeps_entries(found.kind) for found in map(scope.held, targets(forall)))
     return lists or (context.assembly is not None and context.result.tensor in targets(forall))
 
 
 def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
-    """Follow the provenance of an index up to what its loop goes through."""
+    """Return the loop over an index, of the shape that follows from its provenance."""
     if forall.index in scope.clips:
         return _clipped(context, scope, forall, scope.clips[forall.index])
     aliases = gone_through(context, scope, forall.index)
@@ -86,9 +86,9 @@ def _original(context: Context, scope: Scope, forall: Forall, index: str, aliase
 
 
 def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, aliases: list[str]) -> list[Step]:
-    """A loop that goes through a nest: its parts, each clipped where the window cuts its first or last row.
+    """Return the loops of a collapsed index: a nest, clipped if the window cuts its first or last row.
 
-    Members of a GPU get iterations one by one where each is a place in dense levels: by rows, lanes would wait for long ones.
+    Units of a GPU get single iterations if these are places in dense levels: with whole rows, lanes would wait for the longest.
     """
     if forall.tag.is_on_gpu and _is_dense(context, scope, forall, nest):
         origin = str(context.graph.made_by(nest.fused))
@@ -115,7 +115,7 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
 
 
 def _is_dense(context: Context, scope: Scope, forall: Forall, nest: Nest) -> bool:
-    """Whether every level that a nest goes through has all its coordinates."""
+    """Whether every level through which a nest runs has all coordinates."""
     indices = set(context.graph.originals(nest.fused))
     own = {name for name in context.workspaces if scope.held(name) is None}
     stored = [context.tensors.storage(scope, access) for access in reads(forall.body) if access.tensor not in own]
@@ -124,7 +124,7 @@ def _is_dense(context: Context, scope: Scope, forall: Forall, nest: Nest) -> boo
 
 
 def _clipped(context: Context, scope: Scope, forall: Forall, clip: Clip) -> list[Step]:
-    """One row of a collapsed loop that a tile cuts: the tile's first and last row are not whole."""
+    """Return the loop over one row of a collapsed loop in a tile, whose first and last rows may be cut."""
     row_number = coordinate(context, scope, clip.outer)
     assert row_number is not None, f"{clip.outer} is not known in the row"
     row = multiply(row_number, clip.extent)

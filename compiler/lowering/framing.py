@@ -1,4 +1,4 @@
-"""The frame of a kernel: allocations, zeros and the finishing of results around its steps; and the kernel as a function."""
+"""The frame of a kernel: allocations, zeros and the completion of results around its steps; and the kernel as a function."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from .rows import added_in_rows, written_in_rows
 
 
 def framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> Steps:
-    """Put what was hoisted around the steps, and zeros into the results where they are needed."""
+    """Put hoisted allocations around the steps, and zeros into the results if they are needed."""
     own = context.hoisting.kernel
     before: list[Step] = list(own.before)
     after: list[Step] = list(own.after)
     if context.assembly is not None:
-        made = bool(steps)  # nothing to count appends nothing
+        made = bool(steps)  # without steps, nothing is appended
         assembly = replace(context.assembly, inserted=context.assembly.inserted and made, apart=context.assembly.apart and made)
         begin = [] if assembly.inserted or assembly.apart else assembly.begin(expected_entries(context))
         last = placed(assembly, context.names, in_threads=_in_threads(steps))
@@ -74,7 +74,7 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
 
 
 def _in_threads(steps: list[Step]) -> bool:
-    """Whether threads run any of the loops."""
+    """Whether threads run one of the loops."""
     return any(isinstance(node.tag, Parallel) for step in steps for node in nodes_of(step, For))
 
 

@@ -1,10 +1,10 @@
-"""Zeros only where a loop over stored rows leaves gaps.
+"""Sets a result to zero only where a loop over stored rows leaves gaps.
 
-``for p in B1: i = B1_crd[p]; A(i,:) = ...`` writes the rows that the outermost level of an operand stores. Zeros in all of ``A`` before it
-would move a large result through memory once more, and, where the loop is shared out, leave its lines with other threads than those that
-write them. So the iteration that has a row also clears what lies between it and the next stored one, and its own row where this is added
-to; what lies before the first row and behind the last one is cleared ahead. Where fewer rows are stored, which is known when the kernel
-runs, everything is cleared ahead.
+``for p in B1: i = B1_crd[p]; A(i,:) = ...`` writes the rows that the outermost level of an operand stores. Setting all of ``A`` to zero
+before would move a large result through memory once more, and with threads it would put its lines into the caches of other cores than
+those that write them. So the iteration of a row also clears the rows up to the next stored one, and its own row if it adds to that. Rows
+before the first and behind the last stored one are cleared before the loop. If few rows are stored, which is known when the kernel runs,
+everything is cleared before the loop.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from ..workspaces.levels import Storage
 from .context import Context
 
 LEAST_BYTES = 64
-"""Of a row, where its size is known: shorter ones are cleared in less time all together than one by one."""
+"""The least bytes of a row, if its size is known: shorter rows are cleared faster all at once than one by one."""
 
 ENOUGH = 2, 3
-"""Share of the rows that has to be stored: where there are many gaps, it costs more to find them than to clear all at once."""
+"""The least share of rows that must be stored: finding many gaps costs more than clearing all at once."""
 
 
 @frozen
@@ -53,8 +53,8 @@ class _Rows:
     """A loop over the stored rows of a result.
 
     Attributes:
-        loop: goes through the positions of the outermost level of an operand.
-        coordinates: of that level.
+        loop: the loop over the positions of the outermost level of an operand.
+        coordinates: the array of coordinates of that level.
         row: the coordinate in an iteration, which its first statement declares.
         whole: whether every element of the row is stored before anything is added to it.
     """
@@ -66,7 +66,7 @@ class _Rows:
 
 
 def zeros_in_gaps(context: Context, result: Access, steps: Sequence[Step]) -> list[Step] | None:
-    """Return steps that set to zero what they do not store of a dense result; None where they do not go through its rows in order."""
+    """Return the steps with zeros for the elements of a dense result that they do not store; None if they do not visit rows in order."""
     stored = context.tensors.operand_storage(result)
     if context.on_gpu or context.shares is not None or isinstance(context.tensors.format_of(result), View) or not _is_wide(stored):
         return None
@@ -74,8 +74,8 @@ def zeros_in_gaps(context: Context, result: Access, steps: Sequence[Step]) -> li
 
 
 def _begun(context: Context, stored: Storage, steps: Sequence[Step]) -> list[Step] | None:
-    """Return the steps of a block, where the first that uses a result is its loop over rows, with zeros; blocks in it stay blocks, as
-    they may hide names."""
+    """Return the steps of a block with zeros added, if the first step that uses the result is its loop over rows. Blocks inside stay
+    blocks, since they may hide names."""
     place = next((place for place, step in enumerate(steps) if _uses(step, stored.values)), None)
     if place is None:
         return None
@@ -93,7 +93,7 @@ def _begun(context: Context, stored: Storage, steps: Sequence[Step]) -> list[Ste
 
 
 def _is_wide(stored: Storage) -> bool:
-    """Whether the outermost level has rows below it that are worth a look at each: of more than a few bytes."""
+    """Whether the rows of the outermost level are long enough to be examined one by one."""
     sizes = [level.extent for level in stored.levels[1:]]
     known = [int(size.value) for size in sizes if isinstance(size, Const)]
     return bool(sizes) and (len(known) < len(sizes) or prod(known) * stored.type.bytes >= LEAST_BYTES)
@@ -104,7 +104,7 @@ def _uses(step: Step, array: str) -> bool:
 
 
 def _rows(context: Context, loop: Step, stored: Storage) -> _Rows | None:
-    """Return the loop over rows that a step is; None if it is none, or uses the result elsewhere than in the row of an iteration."""
+    """Return a step as a loop over rows; None if it is not one, or uses the result outside the row of the iteration."""
     if not isinstance(loop, For) or not isinstance(loop.tag, Parallel | None):
         return None
     body = as_steps(loop.body).statements
@@ -120,7 +120,7 @@ def _rows(context: Context, loop: Step, stored: Storage) -> _Rows | None:
 
 
 def _roots(context: Context) -> Iterator[Level]:
-    """Yield the outermost levels of operands whose coordinates stand once each and in order, nothing else between them."""
+    """Yield the outermost levels of operands with unique coordinates in order, without holes."""
     for access in context.tensors.keys:
         level = context.tensors.operand_storage(access).levels[:1]
         if level and level[0].unique and level[0].kind.has_segments and level[0].kind.merges and not level[0].kind.relative:
@@ -128,7 +128,7 @@ def _roots(context: Context) -> Iterator[Level]:
 
 
 def _is_through(loop: For, row: Step | None, level: Level) -> bool:
-    """Whether a loop goes through all positions of an outermost level, and declares the coordinate first."""
+    """Whether a loop runs through all positions of an outermost level, and declares the coordinate first."""
     pos, crd = level.array("pos"), level.array("crd")
     bounds = load_index(pos.name, ZERO, pos.type), load_index(pos.name, ONE, pos.type)
     declared = isinstance(row, Declare) and row.value == load_index(crd.name, loop.variable, crd.type)
@@ -136,14 +136,14 @@ def _is_through(loop: For, row: Step | None, level: Level) -> bool:
 
 
 def _is_in_row(use: object, stored: Storage, row: Var) -> bool:
-    """Whether a load or a store, by one thread alone, is of an element of a row."""
+    """Whether a load or a store that is not atomic accesses an element of a row."""
     if not isinstance(use, Load | Store) or (isinstance(use, Store) and (use.atomic or use.carry is not None)):
         return False
     return _coordinates(use.index, stored)[:1] == [row]
 
 
 def _coordinates(index: Value, stored: Storage) -> list[Value]:
-    """Return the coordinates of a position, outermost first; nothing where they cannot be told."""
+    """Return the coordinates of a position, outermost first; empty if they cannot be found."""
     inner: list[Value] = []
     for level in reversed(stored.levels[1:]):
         match index:
@@ -176,9 +176,9 @@ def _width(stored: Storage) -> Value:
 
 
 def _around(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str], until: Var) -> list[Step]:
-    """Return what sets to zero the rows before the first stored one and behind the last one; all of them where few are stored.
+    """Return the steps that set to zero the rows before the first stored one and behind the last one; all rows if few are stored.
 
-    Up to position ``until`` iterations have to clear what lies behind their row.
+    Iterations up to position ``until`` must clear the rows behind their own.
     """
     loop, extent, width = rows.loop, stored.levels[0].extent, _width(stored)
     first, behind = (Var(name(f"{rows.row.variable.name}_{what}"), I64) for what in ("first", "behind"))
@@ -200,7 +200,7 @@ def _around(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str
 
 
 def _cleared(rows: _Rows, stored: Storage, zero: Const, name: Callable[[str], str], until: Var) -> For:
-    """Return the loop in which every iteration sets to zero what lies up to the next stored row, its own where it is added to."""
+    """Return the loop in which every iteration sets the rows up to the next stored one to zero, and its own row if it adds to that."""
     loop, row, width = rows.loop, rows.row.variable, _width(stored)
     after, following = Var(name(f"{row.name}_next"), I64), add(loop.variable, ONE)
     coordinate = load_index(rows.coordinates.name, following, rows.coordinates.type)

@@ -11,26 +11,26 @@ from ..ir.nodes import Allocate, Free, Step, Type, Value
 
 @dataclass
 class Allocations:
-    """The steps hoisted to one place, and those that free their arrays at the end."""
+    """The steps that are hoisted to one place, and those that free their arrays at the end."""
 
     before: list[Step] = field(default_factory=list)
     after: list[Step] = field(default_factory=list)
 
 
 class Hoisting:
-    """Collects allocations while loops are lowered, those of the innermost parallel loop apart."""
+    """Collects allocations while loops are lowered, separately for the innermost parallel loop."""
 
     def __init__(self) -> None:
         self._open = [Allocations()]
 
     @property
     def kernel(self) -> Allocations:
-        """What is allocated at the start of the kernel."""
+        """The allocations at the start of the kernel."""
         return self._open[0]
 
     @property
     def here(self) -> Allocations:
-        """What is allocated at the start of the thread whose loop is being lowered; of the kernel where there is none."""
+        """The allocations at the start of the current thread; at the start of the kernel outside of parallel loops."""
         return self._open[-1]
 
     def allocate(self, array: str, kind: Type, length: Value, *, zero: bool) -> None:

@@ -1,4 +1,4 @@
-"""Indices that are one and the same under two names.
+"""Indices with two names.
 
 ``precompute(E, [j], [jw], w)`` renames an index in the producer; the workspace is written as w(jw) and read as w(j), so both
 range over the extent of j.
@@ -13,7 +13,7 @@ from ..notation.nodes import Access, Assignment, accesses
 
 
 def index_aliases(program: Program, original: Assignment, sources: Mapping[str, str]) -> dict[str, str]:
-    """Return, for every index that the expression itself does not name, the one of the expression that it stands for."""
+    """Return, for every index that is not in the expression, the index of the expression with the same range."""
     leader: dict[str, str] = {}
     own = {name for access in (original.target, *accesses(original.value)) for name in access.indices}
 

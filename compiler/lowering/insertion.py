@@ -1,9 +1,9 @@
-"""Sparse results that are counted first, then filled: the loops run twice, each time with the assembly in another phase.
+"""Sparse results that are counted first and then filled: the loops run twice, each time in another phase of the assembly.
 
-The first time only the cursors move, in every iteration of the outermost loop from zero; their ends are summed, and the second time
-each iteration starts where those before it end. Iterations do not depend on one another then, so they may go to threads, and the
-result is the same whatever thread runs them (two-phase assembly; Kjolstad et al., "Taco: a tool to generate tensor algebra kernels").
-A pass is an argument of what is lowered, and both are lowered from the same statement: their loops are different programs.
+In the first pass only the cursors move, from zero in every iteration of the outermost loop. Their ends are summed, and in the second pass
+each iteration starts where the one before ends. So iterations do not depend on one another; threads can run them, and the
+result does not depend on which thread runs which (two-phase assembly; Kjolstad et al., "Taco: a tool to generate tensor algebra kernels").
+The phase is an argument of lowering, and both passes are lowered from the same statement.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .threads import Loop, dealt
 
 
 def is_inserted(program: Program, result: str) -> bool:
-    """Return whether a result that is assembled is counted first: where a GPU assembles it, or a schedule says so."""
+    """Return whether an assembled result is counted first, because a GPU assembles it or a schedule says so."""
     asked = runs_on_gpu(program.statement) or dict(program.assembly).get(result) == "insert"
     return asked and any(result in targets(loop) for loop in outermost(program.statement))
 
 
 def outermost(statement: Stmt) -> Iterator[Forall]:
-    """Yield the loops that have none around them."""
+    """Yield the loops that are not inside other loops."""
     match statement:
         case Forall():
             yield statement
@@ -38,7 +38,7 @@ def outermost(statement: Stmt) -> Iterator[Forall]:
 
 
 def inserts(context: Context, scope: Scope, forall: Forall) -> bool:
-    """Whether this is the outermost loop of a result that is assembled by counting first and filling then."""
+    """Whether this is the outermost loop of a result that is counted first and then filled."""
     assembly = scope.assembly
     if assembly is None or not assembly.inserted or not assembly.phase.grows or scope.loops:
         return False
@@ -46,7 +46,7 @@ def inserts(context: Context, scope: Scope, forall: Forall) -> bool:
 
 
 def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
-    """Run the loop twice: to count what every iteration appends, and to fill it in at its own place."""
+    """Return the loop twice: to count what every iteration appends, and to store it at its place."""
     assert scope.assembly is not None
     steps: list[Step] = []
     for phase in (COUNT, FILL):
@@ -60,7 +60,7 @@ def inserted(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         length = add(subtract(loop.high, loop.low), integer(1))
         if phase == COUNT:
             steps += [*before, *_counted(assembly, loop, length)]
-        else:  # a block of its own, where what stands before the loop declares the same names again
+        else:  # a block of its own, since the steps before the loop declare the same names again
             filled = _filled(assembly, loop)
             steps += [Steps((*before, *filled))] if before else filled
     return steps
@@ -88,7 +88,7 @@ def _filled(assembly: Assembly, loop: For) -> list[Step]:
 
 
 def _at_once(assembly: Assembly, steps: list[Step]) -> list[Step]:
-    """Return one of the two passes where the loop is not dealt out: cursors run through it."""
+    """Return one of the two passes for a loop that is not dealt out; cursors run through all of it."""
     if assembly.counting:
         begin = [*_local_used(assembly), *(Declare(cursor(entry), ZERO) for entry in assembly.stored)]
         return [*begin, Steps(tuple(steps)), *(Declare(known(entry.total), cursor(entry)) for entry in assembly.stored)]

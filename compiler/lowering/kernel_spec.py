@@ -1,4 +1,4 @@
-"""What a lowered kernel expects and gives: the border between lowering and everything that runs kernels."""
+"""The specification of a lowered kernel: what it expects and returns. It is the interface between lowering and running kernels."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from ..ir.nodes import Function
 
 @frozen
 class OperandSpec:
-    """One operand as the kernel wants it.
+    """One operand as the kernel expects it.
 
     Attributes:
         key: the name used in ``ArrayParameter.source``; the tensor's name, or another one for a second, differently
             stored copy of the same tensor.
         tensor: the name that the user gave.
-        given: the format in which the operand is handed over.
-        format: the format that the kernel reads; where it differs from ``given`` the operand is converted first.
+        given: the format in which the caller gives the operand.
+        format: the format that the kernel reads; if it differs from ``given``, the operand is converted first.
         indices: the index that names the extent of each mode, None where a subscript is not a plain index.
         dtype: numpy dtype name of the values.
         widths: bits (32 or 64) of the positions and coordinates of each level.
-        point: whether it is one entry that nobody gives, the identity of the multiply at coordinate 0 (``concrete.affine``).
+        point: whether it is the compiler's own operand with one entry, the identity of multiplication at coordinate 0
+            (``concrete.affine``).
     """
 
     key: str
@@ -40,14 +41,14 @@ class ResultSpec:
 
     Attributes:
         format: the format that the kernel writes (``concrete.assembled.assembled_format``).
-        requested: the format that the caller gets; where it differs the result is converted afterwards.
+        requested: the format that the caller gets; if it differs, the result is converted afterwards.
         indices: the index of each mode; extents give the shape.
         shares: key of the operand whose index arrays are also those of the result, or None.
-        initial: what every entry of a dense result holds before the kernel runs: "zero" (the fill value), or "any" where
+        initial: the required value of a dense result before the kernel runs: "zero" (the fill value), or "any" if
             the kernel writes every entry.
         widths: bits (32 or 64) of the positions and coordinates of each level.
-        copies: whether the result is the operand ``shares``, entry by entry, with its modes in another order: converting the
-            operand gives it without the kernel.
+        copies: whether the result has the entries of the operand ``shares`` with its modes in another order, so that converting the
+            operand gives the result without running the kernel.
     """
 
     name: str
@@ -68,17 +69,17 @@ class KernelSpec:
 
     Attributes:
         function: the loop IR.
-        operands: in the order of the expression.
+        operands: the operands in the order of the expression.
         result: how the result is made.
-        extents: extents that are compile-time constants, by index; operands with others are refused.
+        extents: extents that are compile-time constants, by index; operands with other extents are refused.
         indices: every original index of the expression.
         build: (compiler or None, flags or None) that the schedule asks for.
-        relations: provenance of the program, whose bounds operands must keep.
+        relations: the provenance of the program; operands must keep its bounds.
         workspaces: the arrays that hold the values of the program's workspaces.
-        ranges: how far indices of compound subscripts go; None where there are none.
-        unit: the identity of the multiply, as the kernel computes.
+        ranges: the ranges of indices of compound subscripts; None if there are none.
+        unit: the identity of multiplication in the kernel's type.
         also: further results, all dense.
-        expression, schedule, loop_nest: texts for people and for ``Kernel.schedule`` and ``Kernel.loop_nest``.
+        expression, schedule, loop_nest: texts for messages, and for ``Kernel.schedule`` and ``Kernel.loop_nest``.
     """
 
     function: Function

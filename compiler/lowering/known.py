@@ -1,8 +1,8 @@
-"""Indices that become known by value, not by a loop over them, and the indices that follow from them.
+"""Indices that get a value from other indices and not from a loop over them.
 
-A loop over the inner half of a split that stands outside the outer half is a plain loop; once both halves have values, so has what
-was split, and everything that it was derived from (``recover_original`` of Senanayake et al., Figure 18), under the guards that
-keep it in its range (section 5.3). A position leads to the coordinates of all levels above it.
+If the inner loop of a split is outside the outer one, it is a plain loop. When both have values, the index that was split follows, and
+everything from which that was derived (``recover_original`` of Senanayake et al., Figure 18), with guards that
+keep it in its range (section 5.3). From a position, the coordinates of all levels above it follow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Known = tuple[tuple[str, Value], ...]
 
 
 def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt) -> list[Step]:
-    """Lower a statement where some indices have values; first all that follows from these."""
+    """Lower a statement inside which some indices have values, after computing what follows from these."""
     if not pending:
         return settle(context, scope, statement, lambda inner: context.lower(statement, inner))
     (index, value), *rest = pending
@@ -63,7 +63,7 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
 
 
 def _slots(context: Context, shape: Shape | None, scope: Scope) -> list[Value]:
-    """Return the condition that a position holds something, for levels with positions that do not."""
+    """Return the condition that a position holds an entry, for levels with holes."""
     if not isinstance(shape, Entries):
         return []
     access, chain = position_chain(context, shape)
@@ -74,7 +74,7 @@ def _slots(context: Context, shape: Shape | None, scope: Scope) -> list[Value]:
 
 
 def _in_range(scope: Scope, index: str, value: Value) -> list[Value]:
-    """Return the conditions that a value lies in what outer loops have left of its range."""
+    """Return the conditions that a value is in the window of its index."""
     own = scope.windows.get(index)
     if own is None:
         return []
@@ -83,7 +83,7 @@ def _in_range(scope: Scope, index: str, value: Value) -> list[Value]:
 
 
 def _in_tile(context: Context, scope: Scope, tiles: Tiles, number: Value, steps: list[Step]) -> tuple[Scope, Known]:
-    """The number of a tile is known: with a place in it that gives the parent, alone it is a tile of the parent's window."""
+    """Continue with the number of a tile: with the place in the tile it gives the parent's value, alone it narrows the parent's window."""
     size = extent_of(context, tiles.inner)
     if tiles.inner in scope.coordinates:
         place = scope.coordinates[tiles.inner]
@@ -98,14 +98,14 @@ def _in_tile(context: Context, scope: Scope, tiles: Tiles, number: Value, steps:
 
 
 def _of_root(context: Context, scope: Scope, index: str, value: Callable[[Window], Value]) -> tuple[Scope, Known]:
-    """The variable whose window tiles cut is known from that window; the last tile may run over its end."""
+    """Continue with the value of the variable whose window tiles cut; the last tile may go past the end of the window."""
     root = root_of(context, scope, index)
     left = window(context, scope, root)
     return scope.narrow(root, left), ((root, value(left)),)
 
 
 def _at_position(context: Context, scope: Scope, entries: Entries, position: Value, steps: list[Step]) -> Scope:
-    """Return the place of an operand at a position, and the coordinates that its levels store there."""
+    """Return the scope with an operand at a position, and with the coordinates that its levels store there."""
     access, chain = position_chain(context, entries)
     storage = context.tensors.storage(scope, access)
     above = scope.place(access)
@@ -126,7 +126,7 @@ def _at_position(context: Context, scope: Scope, entries: Entries, position: Val
 
 
 def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) -> Value:
-    """Return the coordinate at a position of a level below a parent; of a dense level that is not the ``first`` it is a remainder."""
+    """Return the coordinate at a position of a level below a parent. For a dense level that is not the ``first`` it is a remainder."""
     if not level.kind.full:
         return level.under(parent).coordinate(position)
     return subtract(position, multiply(parent, level.extent)) if first else remainder(position, level.extent)
@@ -135,7 +135,7 @@ def coordinate_at(level: Level, position: Value, parent: Value, *, first: bool) 
 def parent_at(
     context: Context, scope: Scope, access: Access, depth: int, position: Value, within: tuple[Value, Value] | None = None
 ) -> Value:
-    """Return the position of the level above that a position of a level belongs to; ``within``: the first and past the last it may be."""
+    """Return the parent of a position of a level; ``within``: the range in which the parent is known to be."""
     level = context.tensors.storage(scope, access).levels[depth]
     if within is not None and isinstance(level.kind, Segmented):
         return parent_among(level, position, *within)

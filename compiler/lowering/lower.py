@@ -1,4 +1,4 @@
-"""From a scheduled program to a kernel: the loop IR, and what it expects and gives."""
+"""Lowers a scheduled program to a kernel: its loop IR, and its specification."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from .tensors import TensorType, loop_type
 
 @frozen(eq=False)
 class _Ready:
-    """A program that is ready to be lowered, with what is known of its tensors.
+    """A program that is ready to be lowered, with facts about its tensors.
 
     Attributes:
-        program: what is lowered.
+        program: the program that is lowered.
         result: the left side.
-        requested: how the result is asked for.
-        made: how it is written.
-        shares: the operand whose pattern the result has.
-        keys: the name of the stored copy that every operand access reads.
-        kinds: of every copy.
-        aliases: for indices that the expression does not name, the one that each stands for.
-        constants: extents that are known, by index.
+        requested: the type of the result that the caller gets.
+        made: the type in which the kernel writes it.
+        shares: the operand whose pattern the result shares.
+        keys: for every operand access, the name of the stored copy that it reads.
+        kinds: the type of every copy.
+        aliases: for indices that are not in the expression, the index of the expression with the same range.
+        constants: the extents that are compile-time constants, by index.
     """
 
     program: Program
@@ -76,17 +76,17 @@ def lower(
 
     Args:
         program: scheduled concrete notation.
-        types: how every operand is handed over, and how the result is asked for, by name.
+        types: the types of the given operands and of the requested result, by name.
         result: the left side.
         sources: the name in the expression of every operand.
         extents: compile-time constant extents by index.
         viewed: the expression with plain subscripts; its indices name the extents.
-        expression, schedule: texts kept for people.
+        expression, schedule: texts that the specification keeps for messages.
         also: further results that the program writes, all dense.
-        wide: whether extents need coordinates of 64 bits, so that no array has room for all of an index.
+        wide: whether extents need coordinates of 64 bits, so that no array can cover the range of an index.
 
     Raises:
-        ScheduleError: the schedule asks for loops that cannot be made.
+        ScheduleError: the schedule needs loops that cannot be made.
     """
     ready = _made_ready(program, types, result, sources=sources, extents=extents, viewed=viewed, also=also)
     program = ready.program
@@ -120,7 +120,7 @@ def _made_ready(
     program: Program, types: Mapping[str, TensorType], result: Access, *, sources: Mapping[str, str], extents: Mapping[str, int],
     viewed: Viewed, also: tuple[Access, ...],
 ) -> _Ready:  # fmt: skip
-    """Rewrite a program for how its tensors are stored, and find out what that is; see ``lower``."""
+    """Choose how the tensors of a program are stored, and rewrite the program accordingly; see ``lower``."""
     program = mirrored(program, {name: kind.format for name, kind in types.items()})
     keys, kinds = operand_keys(program, types, {result.tensor, *(other.tensor for other in also)})
     requested = types[result.tensor]
@@ -146,7 +146,7 @@ def _context(ready: _Ready, also: Mapping[str, TensorType], *, wide: bool) -> Co
 
 
 def _assembly(ready: _Ready, parameters: Parameters) -> Assembly:
-    """Return how a sparse result that shares no pattern is put together."""
+    """Return how a sparse result is assembled that shares no pattern."""
     program, result, value_type = ready.program, ready.result, loop_type(ready.requested.dtype)
     zero = Semiring(program.add, program.multiply).zero(value_type)
     assembly = result_assembly(parameters, result, ready.made, value_type, zero)
@@ -167,7 +167,7 @@ def _result_spec(ready: _Ready, context: Context, viewed: Viewed) -> ResultSpec:
 
 
 def _operand_specs(ready: _Ready, types: Mapping[str, TensorType], sources: Mapping[str, str], viewed: Viewed) -> tuple[OperandSpec, ...]:
-    """Return the operands in the order of the expression, once for every way in which they are stored and indexed."""
+    """Return the operands in the order of the expression, once for every combination of stored copy and indices."""
     return tuple(
         operand_spec(indices, key, sources[name], types[name], ready.kinds[key], viewed)
         for name, key, indices in each_use(ready.keys, ready.kinds, ready.aliases)

@@ -1,6 +1,6 @@
-"""Loops over several operands that meet: while loops for the points of an iteration lattice, two-finger merges and galloping.
+"""Loops that merge several operands: while loops for the points of an iteration lattice, with two fingers or galloping.
 
-Each loop goes on until one of its operands is exhausted and has a case for every smaller point (Kjolstad et al., "The tensor
+Each loop runs until one of its operands is exhausted, and has a case for every smaller point (Kjolstad et al., "The tensor
 algebra compiler", section 5.2).
 """
 
@@ -20,14 +20,14 @@ from .resolve import Body, named, settle
 from .rooms import room
 from .scope import Scope, Window
 
-_INLINED = 16  # operands up to here: searches are compiled in place, beyond as calls, or compilers take seconds
-_SPELT_OUT = 4  # operands up to here: whether all have met is written where it is asked; beyond it has a name
+_INLINED = 16  # up to this many operands searches are inlined; with more they are calls, since compilers would take seconds
+_SPELT_OUT = 4  # up to this many operands the condition that all have the coordinate is repeated; with more it is a variable
 
 
 def merged(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, tag: LoopTag, lattice: tuple[Point, ...], body: Body
 ) -> list[Step]:
-    """While loops for the points of a lattice, the largest first."""
+    """Return while loops for the points of a lattice, the largest first."""
     operands = met(lattice)
     steps: list[Step] = []
     with context.names.block():
@@ -43,7 +43,7 @@ def merged(
 
 
 def _room(scope: Scope, statement: Stmt, index: str, cursors: list[Cursor]) -> tuple[list[Step], Scope]:
-    """Make room for all entries that the operands can lead to; the number of subsections is not known before."""
+    """Make room for all entries that the operands can give. For subsections that is not possible, since their number is not known."""
     if any(isinstance(cursor, OffsetCursor) for cursor in cursors):
         return [], scope
     return room(scope, statement, index, [(cursor.position, cursor.high) for cursor in cursors])
@@ -91,7 +91,7 @@ def _point_loop(
 
 
 def _comparable(cursors: list[Cursor], smaller: tuple[Point, ...]) -> bool:
-    """Whether two operands are merged, one of which also counts alone: which one is ahead decides everything at once."""
+    """Whether two operands are merged of which at least one also counts alone, so that comparing their coordinates decides the case."""
     return len(cursors) == 2 and len(smaller) > 1 and all(cursor.level.unique for cursor in cursors)
 
 
@@ -99,7 +99,7 @@ def _pair(
     context: Context, scope: Scope, index: str, statement: Stmt, inside: list[Step], cursors: list[Cursor],
     smaller: tuple[Point, ...], body: Body,
 ) -> list[Step]:  # fmt: skip
-    """Both operands at one coordinate, or one before the other: two comparisons, and each branch moves on what it has used."""
+    """Return the cases for two operands, at one coordinate or one before the other: two comparisons; each branch advances what it used."""
     branches = []
     for ahead in (cursors, cursors[:1], cursors[1:]):
         point = frozenset(cursor.access for cursor in ahead)
@@ -128,7 +128,7 @@ def cases(
     context: Context, scope: Scope, statement: Stmt, operands: tuple[Access, ...], smaller: tuple[Point, ...],
     cursors: dict[Access, Cursor], here: dict[Access, Value], body: Body,
 ) -> list[Step]:  # fmt: skip
-    """An if for every point, larger ones first; operands outside the point hold nothing that matters there."""
+    """Return an if for every point, larger points first. Operands outside the point are absent in its case."""
     branches: list[tuple[Value, list[Step]]] = []
     for point in smaller:
         inside = scope.without(frozenset(operands) - point)
@@ -149,9 +149,9 @@ def cases(
 
 
 def _strides(context: Context, cursors: list[Cursor]) -> tuple[list[Step], list[Var]]:
-    """Return the first steps of galloping, from how many coordinates each operand has for one of the shortest.
+    """Return the first strides of galloping: how many coordinates each operand has for one of the shortest operand.
 
-    Looking for m coordinates among n then takes m * log2(n / m) comparisons and a few more for each, whatever their distances.
+    Searching m coordinates among n then takes m * log2(n / m) comparisons and a few more for each, for any distribution.
     """
     steps: list[Step] = []
     lengths = [subtract(cursor.high, cursor.position) for cursor in cursors]

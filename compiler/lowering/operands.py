@@ -1,4 +1,4 @@
-"""The operands of a kernel: in which formats a program reads them, and what it expects of each."""
+"""The operands of a kernel: the formats in which a program reads them, and their specifications."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def operand_keys(program: Program, types: Mapping[str, TensorType], written: set
 
 
 def read_format(wanted: Access, keys: Mapping[Access, str], kinds: Mapping[str, TensorType]) -> Format | None:
-    """Return the format in which an operand is read, whatever the protocols."""
+    """Return the format in which an operand is read, for an access with any protocols."""
     alike = ((access.tensor, access.subscripts) == (wanted.tensor, wanted.subscripts) for access in keys)
     return next((kinds[key].format for key, same in zip(keys.values(), alike, strict=True) if same), None)
 
 
 def converted_widths(given: TensorType, wanted: Format) -> tuple[int, ...]:
-    """Return the index widths of a converted copy: wide as soon as any level of the original is."""
+    """Return the index widths of a converted copy: 64 bits if any level of the original has them."""
     widest = max(given.widths, default=32)
     return tuple(widest for _ in wanted.in_memory.levels)
 
@@ -55,7 +55,7 @@ def _copy_name(tensor: str, kind: TensorType, kinds: Mapping[str, TensorType], t
 def each_use(
     keys: Mapping[Access, str], kinds: Mapping[str, TensorType], aliases: Mapping[str, str]
 ) -> Iterator[tuple[str, str, tuple[str | None, ...]]]:
-    """Yield (tensor, key, index of each mode in memory) for every stored copy and every way in which it is indexed."""
+    """Yield (tensor, key, index of each mode in memory) for every combination of stored copy and indices."""
     seen: set[tuple[str, tuple[str | None, ...]]] = set()
     for access, key in keys.items():
         modes = (None if mode is None else access.subscripts[mode].index for mode in kinds[key].format.plain_modes)
@@ -68,7 +68,7 @@ def each_use(
 def operand_spec(
     indices: tuple[str | None, ...], key: str, tensor: str, given: TensorType, kind: TensorType, viewed: Viewed
 ) -> OperandSpec:
-    """Return what a kernel expects of a stored copy of an operand, with the index of each of its modes in memory."""
+    """Return the specification of a stored copy of an operand, with the index of each of its modes in memory."""
     form = kind.format.in_memory
     widths, point = kind.widths[: len(form)], tensor in viewed.points
     return OperandSpec(key, viewed.source(tensor), given.format.in_memory, form, indices, kind.dtype, widths, point)

@@ -1,4 +1,4 @@
-"""Where the loops of a kernel come from: one line beside each loop of generated code, in the words of the expression."""
+"""The origin of loops: a comment beside each loop of generated code, with names of the expression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..notation.printer import show
 
 
 def originating(steps: Iterable[Step], origin: str) -> list[Step]:
-    """Return steps whose outermost loops say where they come from, those that say so already excepted."""
+    """Return steps with an origin for their outermost loops, unless they have one already."""
     return [_marked(step, origin) for step in steps]
 
 
@@ -28,7 +28,7 @@ def _marked(step: Step, origin: str) -> Step:
 
 
 def coordinates_of(index: str, least: Collection[Point], cut: bool) -> str:
-    """Return which coordinates a loop visits, such as ``j in A(i,j) and B(i,j)``, from the least points of its lattice."""
+    """Return a text for the coordinates that a loop visits, such as ``j in A(i,j) and B(i,j)``, given the least points of its lattice."""
     if not least or frozenset() in least:
         return f"{index} of a tile" if cut else f"all {index}"
     texts = sorted(" and ".join(sorted(show(access) for access in point)) for point in least)

@@ -1,4 +1,4 @@
-"""The parameters of a kernel, arrays and sizes, declared when they are first needed, and all names in it."""
+"""The parameters of a kernel, arrays and sizes, which are declared at their first use, and the names in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Parameters:
 
     Attributes:
         extents: compile-time constant extents by index.
-        aliases: for indices that the expression does not name, the one that each stands for.
+        aliases: for indices that are not in the expression, the index of the expression with the same range.
     """
 
     def __init__(self, extents: Mapping[str, int], aliases: Mapping[str, str]) -> None:
@@ -32,12 +32,12 @@ class Parameters:
         return self.arrays[source].name
 
     def assembled(self, tensor: str, part: str, level: int | None, kind: Type, array: str) -> None:
-        """Declare that an array which the kernel makes is handed back."""
+        """Declare that the kernel hands an array that it makes to the caller."""
         source = (tensor, part) if level is None else (tensor, part, level)
         self.arrays[source] = ArrayParameter(f"{array}_out", kind, source, writable=True, assembled=True)
 
     def size_parameter(self, source: tuple[str, str] | tuple[str, str, int], wish: str) -> Var:
-        """Return a size: an extent, or how many positions a level has."""
+        """Return the variable of a size, such as an extent or the number of positions of a level."""
         if source not in self.sizes:
             self.sizes[source] = SizeParameter(self.names.permanent(wish), source)
         return Var(self.sizes[source].name, I64)

@@ -1,7 +1,7 @@
-"""Where a range of positions lies in the levels above: found by binary search, among the positions that a tile around lies below.
+"""Finds the parents, in the levels above, of a range of positions by binary search, among the parents of the tile around it.
 
-Blocks and warps of a GPU look once for what they have together; their threads look for their own part in that (Senanayake et al.,
-Figure 2e, where ``i_blockStarts`` bounds the search of a thread).
+Each block and warp of a GPU searches once for the parents of all its positions; its threads search for their own parents among these
+(Senanayake et al., Figure 2e, where ``i_blockStarts`` bounds the search of a thread).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .windows import position_chain
 
 
 def are_nested(levels: tuple[Level, ...]) -> bool:
-    """Whether each level but the first stores segments, in order, of positions of the one above."""
+    """Whether each level except the first stores one segment, in order, for each position of the level above."""
     *upper, last = levels
     return all(level.kind.has_fibres and level.unique for level in (last, *upper[1:])) and upper[0].unique
 
@@ -28,7 +28,7 @@ def are_nested(levels: tuple[Level, ...]) -> bool:
 def parents_of(
     context: Context, scope: Scope, index: str, access: Access, levels: tuple[Level, ...], part: Window, steps: list[Step]
 ) -> Parents:
-    """Return what a range of positions of the last of nested levels lies below; ``index`` runs through the positions."""
+    """Return the parents of a range of positions of the last of nested levels; ``index`` runs through the positions."""
     low, high, around = part.low, part.high, scope.parents.get(index)
     if around is not None and (around.low, around.high) == (low, high):
         return around
@@ -51,14 +51,14 @@ def parents_of(
 
 
 def later_parent(level: Level, position: Value, before: Value, parents: Value) -> Value:
-    """Return the parent of a position, which is ``before`` or near behind it."""
+    """Return the parent of a position, which is ``before`` or a near later one."""
     if isinstance(level.kind, Segmented):
         return parent_after(level, position, before, parents)
     return level.kind.parent(level, position, parents)
 
 
 def with_parents(context: Context, scope: Scope, forall: Forall, index: str, part: Window, steps: list[Step]) -> Scope:
-    """Return the scope inside a tile of positions, with what these lie below where the blocks or warps of a GPU look for it."""
+    """Return the scope inside a tile of positions, with their parents if a block or warp of a GPU searches for these."""
     shape = context.graph.shape(index)
     deals = forall.tag.unit in ("gpu_block", "gpu_warp") and any(_deals(node) for node in walk(forall.body))
     if not deals or not isinstance(shape, Entries):

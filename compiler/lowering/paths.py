@@ -1,8 +1,8 @@
 """The merge path: the entries of an operand and, behind the last of each fibre, the fibre's end.
 
-Item number ``p + f`` is position ``p`` of fibre ``f``, or the end of ``f`` where ``p`` is the first position behind it. Where a tile of
-items begins is found by binary search along a diagonal (Merrill and Garland, "Merge-based Parallel Sparse Matrix-Vector Multiplication",
-section 3), among the fibres of the tile around it; no further search is needed for the entries and fibres of a tile.
+Item number ``p + f`` is position ``p`` in fibre ``f``, or the end of ``f`` if ``p`` is the first position behind ``f``. The beginning of a
+tile of items is found by binary search along a diagonal (Merrill and Garland, "Merge-based Parallel Sparse Matrix-Vector Multiplication",
+section 3), among the fibres of the tile around it. The entries and fibres inside a tile need no further search.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .windows import entries_of, path_range, position_chain, window
 
 
 def with_fibres(context: Context, scope: Scope, index: str, part: Window, steps: list[Step]) -> Window:
-    """Return a part of what an index has left; where that goes along a merge path, with the fibres in which the part begins and ends."""
+    """Return a part of an index's window; if the index runs along a merge path, with the fibres in which the part begins and ends."""
     shape = context.graph.shape(index)
     return replace(part, fibres=fibres_of(context, scope, index, shape, part, steps)) if isinstance(shape, Along) else part
 
 
 def fibres_of(context: Context, scope: Scope, path: str, along: Along, part: Window, steps: list[Step]) -> tuple[Value, Value]:
-    """Return the fibres in which a part of a path begins and ends, found among those of what is left of the path."""
+    """Return the fibres in which a part of a path begins and ends, found among those of the path's window."""
     within = window(context, scope, path).fibres or path_range(context, scope, along).fibres
     assert within is not None, "the whole path has fibres"
     level = _level(context, scope, along)
@@ -36,7 +36,7 @@ def fibres_of(context: Context, scope: Scope, path: str, along: Along, part: Win
 
 
 def entry_at(context: Context, scope: Scope, along: Along, item: Value, steps: list[Step]) -> tuple[Value, Value]:
-    """Return the position that an item of the whole path is, and the condition that it is none of the ends."""
+    """Return the position of an item of the whole path, and the condition that the item is an entry and not an end."""
     fibres = path_range(context, scope, along).fibres
     assert fibres is not None, "the whole path has fibres"
     level = _level(context, scope, along)

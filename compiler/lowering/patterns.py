@@ -1,4 +1,4 @@
-"""Whether a sparse result can share the index arrays of an operand, and in which order of levels it is made then."""
+"""Decides whether a sparse result shares the index arrays of an operand, and in which order of levels it is then made."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .tensors import TensorType
 def shared_type_of(
     program: Program, result: Access, requested: TensorType, kinds: Mapping[str, TensorType], keys: Mapping[Access, str]
 ) -> tuple[Access | None, TensorType]:
-    """Return the operand access whose pattern is the result's, None if there is none, and the type of the result that shares it.
+    """Return the operand access whose pattern the result has, or None, and the type of the result that shares it.
 
-    Where the operand stores the same indices in another order, as in a transposition, the result is made in that order too,
-    and converted then: to count and move whole entries is quicker than to append them one by one first.
+    If the operand stores the same indices in another order, as in a transposition, the result is made in that order too
+    and then converted: counting and moving whole entries is faster than appending them one by one.
 
     Args:
         program: scheduled concrete notation.
         result: the left side.
-        requested: how the result is asked for.
+        requested: the type of the result that the caller gets.
         kinds: the type of every stored operand, by key.
         keys: the key of every operand access.
     """
@@ -44,14 +44,14 @@ def shared_type_of(
 
 
 def is_copy(original: Assignment, operand: TensorType, result: TensorType) -> bool:
-    """Whether an assignment stores each entry of its only operand under the same indices, and as it is."""
+    """Whether an assignment stores each entry of its only operand unchanged, at the same indices."""
     target, value = original.target, original.value
     plain = original.operator == "=" and isinstance(value, Access) and set(value.subscripts) == set(target.subscripts)
     return plain and operand.dtype == result.dtype
 
 
 def _other_orders(result: Access, requested: Format, formats: Mapping[str, Format], accesses: Iterable[Access]) -> tuple[Format, ...]:
-    """Return the formats of operands that store the result's indices, each once, in another order than asked for."""
+    """Return the formats of operands that store each index of the result once, in another order than the requested one."""
     found = []
     for access in accesses:
         form, indices = formats[access.tensor], list(result.indices)

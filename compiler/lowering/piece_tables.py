@@ -1,4 +1,4 @@
-"""The pieces of one loop whose threads append to a sparse result: how many entries each has, who has them, and where they go."""
+"""The pieces of one loop whose threads append to a sparse result: the number of entries of each, the thread that has them, their places."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ..ir.nodes import (
 from .assembled_levels import AssembledLevel, cursor, known
 from .assembly import START, Assembly
 
-HEAD = 2  # elements of a table of pieces before its rows (csrc/st_pieces.h)
+HEAD = 2  # elements before the rows of a table of pieces (csrc/st_pieces.h)
 
 
 @frozen
@@ -43,9 +43,9 @@ class Part:
     """An array of the result of which every thread has a part.
 
     Attributes:
-        own, whole: the names of a thread's array and of the result's.
-        room: how many elements the result's has room for.
-        level: the level whose entries it has elements for, ``block`` for each of them, after the first ``shift``.
+        own, whole: the names of a thread's array and of the result's array.
+        room: the size of the result's array in elements.
+        level: the level for whose entries it has elements: ``block`` for each of them, after the first ``shift``.
     """
 
     own: str
@@ -62,10 +62,10 @@ class Pieces:
     """The pieces of one loop.
 
     Attributes:
-        table: the numbers of entries of all pieces, and from them their places.
-        owners, begins: of pieces that stay with their threads, who has them (1 more than the thread) and where they begin there, by level.
-        left: the arrays of threads that have such pieces.
-        kept, kept_begins: the pieces that a thread has, from ``first`` to ``last``, and where they begin.
+        table: the numbers of entries of all pieces, from which their places follow.
+        owners, begins: for pieces that stay in arrays of threads, the thread (its number plus 1), and where they begin there, by level.
+        left: the arrays of the threads that have such pieces.
+        kept, kept_begins: the pieces that a thread still has, from ``first`` to ``last``, and where they begin.
     """
 
     assembly: Assembly
@@ -110,13 +110,13 @@ class Pieces:
         return Call(function, (ArrayRef(self.table, I64), integer(len(self.levels)), *arguments), I64)
 
     def _place(self, piece: Value, level: int) -> Value:
-        """Return where the entries of a piece begin in the result, which also is where those of the piece before end."""
+        """Return where the entries of a piece begin in the result, which is also where those of the previous piece end."""
         return self._call("piece_place", piece, integer(level))
 
     # Around the loop
 
     def begin(self, entries: Value, threads: Value) -> list[Step]:
-        """Return the allocations before the loop: where there are several pieces, the result gets room for so many entries."""
+        """Return the allocations before the loop. If there are several pieces, the result gets room for ``entries`` entries."""
         levels = len(self.levels)
         rooms: list[Step] = []
         made: list[Step] = []
@@ -136,7 +136,7 @@ class Pieces:
         ]
 
     def end(self) -> list[Step]:
-        """Return the steps that complete the result: they copy every piece that is not at its place yet."""
+        """Return the steps that complete the result by copying every piece that is not at its place yet."""
         totals = [Declare(known(entry.total), self._place(self.count, level)) for level, entry in enumerate(self.levels)]
         taken = [Take(part.whole, part.type, self.left, integer(place)) for place, part in enumerate(self.parts)]
         owner = Load(self.owners, self.piece, I64)
@@ -176,7 +176,7 @@ class Pieces:
         return [number, Declare(self.first, ZERO), Declare(self.last, ZERO), *(Allocate(array, I64, self.count) for array in arrays)]
 
     def finish(self) -> list[Step]:
-        """Return the steps at the end of a thread: it leaves its arrays, and notes which pieces they hold."""
+        """Return the steps at the end of a thread: it leaves its arrays behind, and notes which pieces they hold."""
         place = Var(self.piece.name, I64)
         kept = Load(self.kept, place, I64)
         notes: list[Step] = [Store(self.owners, kept, add(self.thread, ONE))]
@@ -190,7 +190,7 @@ class Pieces:
         ]
 
     def loop(self, loop: For, size: Var, room: list[Step]) -> For:
-        """Return the loop over pieces around a loop; ``room`` is made for each piece."""
+        """Return the loop over pieces around a loop; the steps ``room`` make room for each piece."""
         first = add(loop.low, multiply(self.piece, size))
         cursors = [cursor(entry) for entry in self.levels]
         begins = [Load(array, self.last, I64) for array in self.kept_begins]
@@ -208,7 +208,7 @@ class Pieces:
         return For(self.piece, ZERO, self.count, body, Parallel("ordered", 1), loop.private, loop.finish)
 
     def _landing(self, cursors: list[Var]) -> Steps:
-        """Return the copying of the pieces of a thread whose places are known, and have room."""
+        """Return the steps that copy those pieces of a thread whose places are known and inside the result's array."""
         oldest = Load(self.kept, self.first, I64)
         ready = [compare("<", self.first, self.last), compare("<", oldest, self.summed)]
         fits = [compare("<=", self._elements(part, self._place(add(oldest, ONE), self._level(part))), part.room) for part in self.parts]

@@ -1,9 +1,9 @@
-"""Sparse results that threads append to.
+"""Sparse results to which threads append.
 
-The iterations of the outermost loop are cut into pieces, each of which one thread appends to arrays of its own. As soon as it is known
-how many entries all pieces before have, a piece is copied to its place in the result and its room is used again, so that the arrays of
-threads stay in their caches. Pieces that a thread still keeps when it ends, because others were late or the result had no room left, are
-copied when all are there. The result does not depend on which thread made which piece. If there is one piece, it is the result.
+The iterations of the outermost loop are cut into pieces. A thread appends the entries of a piece to arrays of its own. As soon as the
+numbers of entries of all earlier pieces are known, the piece is copied to its place in the result and its memory is reused, so that the
+arrays of threads stay in their caches. Pieces that a thread still has when it ends, because other threads were late or the result had no
+room left, are copied after the loop. The result does not depend on which thread made which piece. A single piece is the result itself.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ FOR_EACH, MOST = 16, 256  # pieces for each thread, and iterations of a piece at
 
 
 def is_appended_in_pieces(program: Program, result: str) -> bool:
-    """Return whether the threads of a processor append to a result that is assembled."""
+    """Return whether threads of a processor append to an assembled result."""
     if is_inserted(program, result):
         return False
     return any(loop.tag.unit == "cpu_thread" and result in targets(loop) for loop in outermost(program.statement))
 
 
 def appends(context: Context, scope: Scope, forall: Forall) -> bool:
-    """Whether this is the outermost loop of a sparse result that the threads of a processor append to."""
+    """Whether this is the outermost loop of a sparse result to which threads of a processor append."""
     assembly = scope.assembly
     return assembly is not None and assembly.apart and not scope.loops and context.result.tensor in targets(forall)
 
 
 def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
-    """Return the loop of a forall whose iterations go to threads, and the steps that put together the entries they append."""
+    """Return the parallel loop of a forall, and the steps that put the entries of its threads together."""
     assembly = scope.assembly
     assert assembly is not None
     threads, expected = context.size_parameter(("threads", "count"), "threads"), expected_entries(context)
@@ -64,7 +64,7 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         return []
     *before, loop = steps
     assert isinstance(loop, For)
-    once = any(isinstance(step, Grow) for step in before)  # room for all iterations, which pieces make for theirs
+    once = any(isinstance(step, Grow) for step in before)  # room for all iterations; each piece makes room for its own instead
     before = [step for step in before if not isinstance(step, Grow)]
     pieces = Pieces.named(assembly, parts, context.names)
     begin = own.begin(Select(pieces.alone, expected, integer(START), I64))
@@ -99,7 +99,7 @@ def _parts(assembly: Assembly, names: Names) -> tuple[Part, ...]:
 
 
 def _owned(assembly: Assembly, parts: tuple[Part, ...]) -> Assembly:
-    """Return the assembly with the arrays of a thread in the place of the result's."""
+    """Return the assembly with the arrays of a thread in place of the result's."""
     own = {part.whole: part.own for part in parts}
     return replace(assembly, levels=tuple(_owned_level(entry, own) for entry in assembly.levels), values=own[assembly.values])
 
@@ -113,7 +113,7 @@ def _owned_level(entry: AssembledLevel, own: Mapping[str, str]) -> AssembledLeve
 
 
 def _shared(assembly: Assembly) -> list[Step]:
-    """Return the allocations of what threads fill together: the segments of positions that are known beforehand."""
+    """Return the allocations of arrays that threads fill together: the segments of positions that are known before."""
     roots = [entry for entry in assembly.stored if assembly.stored_above(entry.head) is None]
     made: list[Step] = [Allocate(entry.pos, I64, add(assembly.parents(entry.head), ONE), zero=True) for entry in roots]
     return [*assembly.shared_room(), *made]
@@ -124,7 +124,7 @@ def _iterations(loop: For) -> Value:
 
 
 def _size(loop: For, threads: Value) -> Value:
-    """Return how many iterations a piece has: all, where there is one thread."""
+    """Return how many iterations a piece has: all of them if there is one thread."""
     assert isinstance(loop.tag, Parallel)
     count, size = _iterations(loop), integer(loop.tag.chunk or 1)
     if loop.tag.chunk is None and loop.tag.chunking != "dynamic":

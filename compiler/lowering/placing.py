@@ -1,7 +1,7 @@
-"""Results whose last stored level has places for its entries only once they are counted: hash tables, fibres of one length.
+"""Results whose last stored level can place its entries only after counting them: hash tables, fibres of equal length.
 
-They are appended to a list first, as to a compressed level. Then the kind of the level makes its arrays, with room for all, and every entry
-goes to the place that the kind gives it (``LevelKind.slots``, ``vacant`` and ``place``).
+Entries are first appended to a list, as to a compressed level. Then the kind of the level makes its arrays with room for all, and gives
+every entry its place (``LevelKind.slots``, ``vacant`` and ``place``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .assembly import Assembly
 
 
 def placed(assembly: Assembly, names: Names, *, in_threads: bool) -> list[Step]:
-    """Return the steps from the list of all entries to the result, which is handed over; nothing where no entries are listed."""
+    """Return the steps that make the result of the list of entries and hand it over; empty if entries are not listed."""
     if not assembly.is_listed:
         return []
     entry = assembly.levels[assembly.last]
@@ -38,7 +38,7 @@ def placed(assembly: Assembly, names: Names, *, in_threads: bool) -> list[Step]:
 
 
 def _moves(assembly: Assembly, listed: Listed, block: Value, names: Names, tag: Parallel | None) -> Step:
-    """Return the loop over parents that puts every entry in its place."""
+    """Return the loop over parents that moves every entry to its place."""
     entry = assembly.levels[assembly.last]
     parent, number, slot, below = (Var(names.permanent(wish), I64) for wish in ("parent", "entry", "slot", "below"))
     coordinate = load_index(entry.crd, number, entry.width)

@@ -1,7 +1,7 @@
-"""Loops over stored positions of one operand, through as many of its levels as were collapsed.
+"""Loops over stored positions of one operand, through as many of its levels as are collapsed.
 
-A window of positions that spans several levels becomes a nest over all of them, clipped at both ends: the first parent is found
-by binary search once, later ones follow one another (coordinate tracking; Senanayake et al., section 5.1).
+A window of positions through several levels becomes a nest over all of them, clipped at both ends. The first parent is found
+by one binary search, and later parents follow in order (coordinate tracking; Senanayake et al., section 5.1).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .windows import entries_of, opened, opening, position_chain, tile_of, windo
 
 
 def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Entries, aliases: list[str]) -> list[Step]:
-    """A loop over stored positions of one operand, through all levels that were collapsed into it."""
+    """Return a loop over stored positions of one operand, through all levels that are collapsed into it."""
     access, chain = position_chain(context, entries)
     storage = context.tensors.storage(scope, access)
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
     root = entries.variable
-    apart = forall.tag.is_dealt and not levels[0].unique  # threads do not skip equal coordinates one after another
-    apart = apart or any(level.kind.holes for level in levels[1:])  # where others are stored too, these are looked up
+    apart = forall.tag.is_dealt and not levels[0].unique  # separate threads cannot skip equal coordinates
+    apart = apart or any(level.kind.holes for level in levels[1:])  # entries above holes are found position by position
     apart = apart or _is_each_apart(forall, levels)
     if root not in scope.windows and tile_of(context, scope, entries) is None and not apart:
         return _whole_positions(context, scope, forall, chain, aliases, access)
@@ -56,7 +56,7 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
 def _whole_positions(
     context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access
 ) -> list[Step]:
-    """Positions that are not cut: the plain nest over the collapsed indices, driven by the operand."""
+    """Return the loops for positions that no tile cuts: the plain nest over the collapsed indices, driven by the operand."""
     several = len(chain) > 1
     if several and (access not in reads(forall.body) or _has_slots(context, forall)):
         return _each_row(context, scope, _with_sums(context, scope, forall, chain), chain, aliases, access)
@@ -69,20 +69,20 @@ def _whole_positions(
 
 
 def _with_sums(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...]) -> Forall:
-    """Return a loop over positions with the accumulators of what is inside it."""
+    """Return a loop over positions with accumulators for the statement inside."""
     if not is_collapsed(context, forall.index):
         return forall
     return replace(forall, body=accumulated(context, forall.body, at_place(scope, *chain)))
 
 
 def _has_slots(context: Context, forall: Forall) -> bool:
-    """Whether a loop reads a workspace with a slot for every position, which has a value wherever there is a slot."""
+    """Whether a loop reads a workspace with a slot for every position; all its slots have values."""
     positions = {forall.index, *context.graph.ancestors(forall.index), *context.graph.descendants(forall.index)}
     return any(access.tensor in context.workspaces and positions.intersection(access.indices) for access in reads(forall.body))
 
 
 def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access) -> list[Step]:
-    """The nest over the levels of an operand that drives it alone: what is computed has a slot for every position."""
+    """Return the nest over the levels of an operand that drives it alone, for a statement with a slot for every position."""
     level = context.tensors.storage(scope, access).levels[scope.place(access).depth]
     index, below = chain[0], chain[1:]
     if not below:
@@ -102,7 +102,7 @@ def _driven(
     context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, access: Access, clip: tuple[Value, Value] | None,
     aliases: list[str],
 ) -> list[Step]:  # fmt: skip
-    """Iterate one level of the operand whose positions are counted; all others are located."""
+    """Return the loop over one level of the operand whose positions are counted; all other operands are located."""
     storage = context.tensors.storage(scope, access)
     above = scope.place(access)
     level = storage.levels[above.depth]
@@ -133,7 +133,7 @@ def _dense_rows(
     high: Value,
     body: Body,
 ) -> list[Step]:
-    """Coordinates [low, high) of a dense level: every position is its coordinate, counted from the parent's."""
+    """Return the loop over coordinates [low, high) of a dense level, in which positions are coordinates plus the parent's offset."""
     with context.names.block():
         variable = Var(context.names.local(index), I64)
         above = scope.place(access)
@@ -147,9 +147,9 @@ def _clipped(
     context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], levels: tuple[Level, ...], access: Access, part: Window,
     before: list[Step], aliases: list[str],
 ) -> list[Step]:  # fmt: skip
-    """A part of the positions of the last of several levels: a nest over all of them, cut at both ends.
+    """Return the loops for a part of the positions of the last of several levels: a nest over all levels, cut at both ends.
 
-    The first parent is found by binary search in the segments, unless it is known, later ones follow one another (coordinate tracking).
+    The first parent is found by binary search in the segments, unless it is known; later ones follow in order (coordinate tracking).
     """
     low, high = part.low, part.high
     if len(levels) == 1:
@@ -184,12 +184,12 @@ def _clipped(
 
 
 def _is_each_apart(forall: Forall, levels: tuple[Level, ...]) -> bool:
-    """Whether positions go to the members of a GPU one by one: dealt out by fibres, a long one would be the work of one of them."""
+    """Whether single positions are dealt out to units of a GPU: with whole fibres, one unit would have all the work of a long one."""
     return forall.tag.is_on_gpu and len(levels) > 1
 
 
 def _needs_no_rows(context: Context, scope: Scope, forall: Forall, access: Access, chain: tuple[str, ...]) -> bool:
-    """Whether what a loop on a GPU computes at a position depends on its last coordinate alone, so that nothing stands between loads."""
+    """Whether the statement of a loop on a GPU depends only on the last coordinate of a position, so that no loop over rows is needed."""
     if not any(loop.unit.startswith("gpu_") for loop in scope.parallel):
         return False
     read = (each for assign in forall.body.assignments for each in (assign.target, *accesses(assign.value)) if each != access)
@@ -198,7 +198,7 @@ def _needs_no_rows(context: Context, scope: Scope, forall: Forall, access: Acces
 
 
 def _each_position(context: Context, scope: Scope, forall: Forall, aliases: list[str], low: Value, high: Value) -> list[Step]:
-    """Positions [low, high) of levels that are not nested, such as those of COO: each leads to its own coordinates."""
+    """Return the loop over positions [low, high) of levels that are not nested, as in COO: each position gives all coordinates."""
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)
         inside = with_aliases(context, scope.widen(aliases[-1]).inside(forall.index), aliases, variable)
@@ -235,7 +235,7 @@ def _row(
 
 
 def lower_path(context: Context, scope: Scope, forall: Forall, along: Along, aliases: list[str]) -> list[Step]:
-    """A loop along a merge path: the entries of the part that is left of it."""
+    """Return the loop over the entries of a merge path in its window."""
     path, entries = aliases[-1], entries_of(context, along.positions)
     through = [*aliases, along.positions]
     if path not in scope.windows:
@@ -252,7 +252,7 @@ def lower_path(context: Context, scope: Scope, forall: Forall, along: Along, ali
 
 
 def lower_coordinates(context: Context, scope: Scope, forall: Forall, between: Between, aliases: list[str]) -> list[Step]:
-    """Back to coordinates: the range between the coordinates at both ends of the window of positions."""
+    """Return the loop over the coordinates between those at both ends of the window of positions."""
     (index,) = context.graph.originals(between.positions)
     own = window(context, scope, between.coordinate)
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""Prefetches: of what a loop will read some iterations ahead, at addresses that are known already."""
+"""Prefetches of data that a loop will read some iterations ahead, at addresses that are already known."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .context import Context
 from .recovery import known
 from .scope import Place, Scope
 
-MOST_ELEMENTS = 128  # elements of a row that one prefetch asks for: after the first cache lines the hardware prefetches by itself
-SEGMENTS_AHEAD = 6  # usual distance, in iterations, of prefetches of sparse rows: enough for rows in memory
+MOST_ELEMENTS = 128  # the most elements of a row that are prefetched: after the first cache lines the hardware prefetches by itself
+SEGMENTS_AHEAD = 6  # default distance, in iterations, of prefetches of sparse rows; it is enough for rows in memory
 
 
 def prefetches(
     context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, ahead: Callable[[int], Value],
     stepped: tuple[Access, Value, int] | None = None,
 ) -> list[Step]:  # fmt: skip
-    """Return the prefetches that a loop over ``index`` is told to make.
+    """Return the prefetches that the tag of a loop over ``index`` asks for.
 
     Args:
-        ahead: gives the coordinate so many iterations on.
-        stepped: the operand whose stored entries the loop goes through, the position of the present one, and of how many levels.
+        ahead: returns the coordinate a given number of iterations ahead.
+        stepped: the operand through whose entries the loop steps, the position of the current entry, and the number of its levels.
     """
     steps: list[Step] = []
     for operand, distance in tag.prefetch:
@@ -38,16 +38,16 @@ def prefetches(
 
 
 def _added_to(statement: Stmt) -> tuple[Access, ...]:
-    """Return the accesses that a statement adds to, which are read as well as written."""
+    """Return the targets to which a statement adds, which are read as well as written."""
     return tuple(assign.target for assign in assignments(statement) if assign.operator == "+=")
 
 
 def scattered_segments(
     context: Context, scope: Scope, index: str, statement: Stmt, tag: LoopTag, ahead: Callable[[int], Value]
 ) -> list[Step]:
-    """Return the prefetches of a loop whose coordinates come from memory, for operands whose segments it picks here and there.
+    """Return the prefetches of a loop whose coordinates come from memory, for operands whose segments it reads in scattered order.
 
-    Waiting for the rows of the second factor is most of what a product of two scattered matrices takes.
+    Waiting for rows of the second factor takes most of the time of a product of two scattered matrices.
     """
     steps: list[Step] = []
     for access in statement.operands:
@@ -59,9 +59,9 @@ def scattered_segments(
 
 
 def _entries(context: Context, scope: Scope, access: Access, here: Value, count: int, distance: int) -> list[Step]:
-    """Ask for an entry ahead of a position of an operand's next levels: its coordinates, and its value or where the segment below begins.
+    """Prefetch an entry ahead of a position of an operand: its coordinates, and its value or the begin of the segment below.
 
-    Processors prefetch what is read in order by themselves, but not across pages, and a short time ahead.
+    Processors prefetch data that is read in order by themselves, but not across pages, and only a short time ahead.
     """
     storage, first = context.tensors.storage(scope, access), scope.place(access).depth
     past, position, cache = first + count, add(here, integer(distance)), 2 if distance >= FAR_AHEAD else 1
@@ -78,7 +78,7 @@ def _entries(context: Context, scope: Scope, access: Access, here: Value, count:
 
 
 def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: Callable[[int], Value], distance: int) -> list[Step]:
-    """Ask for where the segment below a dense level begins, and, once that is there, for its first coordinates and values."""
+    """Prefetch the begin of the segment below a dense level, and, when that is loaded, its first coordinates and values."""
     storage, place = context.tensors.storage(scope, access), scope.place(access)
     levels = storage.levels[place.depth : place.depth + 2]
     if len(levels) < 2 or not levels[0].kind.full or not levels[1].kind.has_fibres or levels[0].index != index:
@@ -96,7 +96,7 @@ def _segment(context: Context, scope: Scope, index: str, access: Access, ahead: 
 
 
 def _row(context: Context, scope: Scope, index: str, access: Access, coordinate: Value) -> list[Step]:
-    """Ask for the components that the loops further in will read, where these lie side by side."""
+    """Prefetch the components that inner loops will read, if they are neighbours in memory."""
     storage = context.tensors.storage(scope, access)
     if any(not level.kind.full for level in storage.levels):
         return []

@@ -1,9 +1,9 @@
-"""Copies of a result, or of a workspace, that threads would race on, one for each share of the work, and their reduction in order.
+"""Private copies of a result or workspace on which threads would race, one for each share of the work, and their reduction in order.
 
 Race strategies ``temporary`` and ``parallel_reduction`` (Senanayake et al., section 5.5: worker and reduction loops that communicate
-through a workspace). The reduction runs over shares in order for every component, and chunks belong to shares by their number, so that
-the result does not depend on timing. Where a share adds to components of earlier shares alone besides its own (``across_diagonal.py``),
-its copy is made and added as far as it reaches.
+through a workspace). The reduction adds the copies in the order of shares for every component, and the number of a chunk decides its
+share, so that the result does not depend on timing. If a share adds only to its own components and to those of earlier shares
+(``across_diagonal.py``), its copy covers only what it reaches.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from ..workspaces.levels import Storage
 from .context import Context
 from .scope import Scope
 
-LINE = 64  # bytes; copies of different shares lie in different cache lines
+LINE = 64  # bytes of a cache line; copies of different shares do not share one
 PRIVATE = ("temporary", "parallel_reduction")
-_BLOCK = 512  # components that one thread adds at a time, of one copy after another
+_BLOCK = 512  # components that a thread adds at once, from one copy after another
 
 
 @frozen
 class PrivateCopies:
     """The copies of one tensor: ``array`` holds one after another, ``stride`` elements apart.
 
-    ``begin`` is None where copies are whole. Else it is the first iteration of a share, which adds to components before that alone, and
-    ``spans`` has the first coordinate of the outermost level that each share reached, and its ``begin``.
+    ``begin`` is None if copies are whole. Otherwise it is the first iteration of a share, whose copy holds only components before that;
+    ``spans`` has, for each share, the first coordinate of the outermost level that it reached, and its ``begin``.
     """
 
     stored: Storage
@@ -93,7 +93,7 @@ def private_copies(context: Context, scope: Scope, stored: Storage) -> PrivateCo
 
 
 def with_copies(context: Context, loop: list[Step]) -> list[Step]:
-    """Put the making and the reduction of all copies around a parallel loop, which is the last step, and their numbers into it."""
+    """Add the allocation and the reduction of all copies around a parallel loop, which is the last step."""
     *before, parallel = loop
     if context.copies and isinstance(parallel, For):
         numbers = [Declare(copies.share, Call(SHARE_NUMBER, (), I64)) for copies in context.copies.values()]
@@ -124,7 +124,7 @@ def _around(context: Context, copies: PrivateCopies, loop: list[Step]) -> list[S
 
 
 def _reduction(context: Context, copies: PrivateCopies, shares: Value) -> Step:
-    """Return the loop that adds the copies, of one share after another, to blocks of components; threads share the blocks."""
+    """Return the parallel loop over blocks of components that adds the copies of all shares in order."""
     names, stored, size = context.names, copies.stored, integer(_BLOCK)
     block, share, place = (Var(names.permanent(wish), I64) for wish in ("block", "copy", "place"))
     low, high = multiply(block, size), minimum(multiply(add(block, ONE), size), copies.length)

@@ -1,7 +1,7 @@
 """Values and ranges of derived indices at one place of the nest, by the algebra of their relations (``concrete.relations``).
 
-Loops make known what they iterate; what follows from it is computed where it is asked for: the modes of a workspace may be
-indices that were collapsed, tiles, or positions (``recover_derived`` of Senanayake et al., Figure 18).
+Loops give values to the indices over which they run. Other indices are computed from these where they are needed: the modes of a
+workspace may be collapsed indices, tiles, or positions (``recover_derived`` of Senanayake et al., Figure 18).
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ class LoopArithmetic(LoopOperations):
         return self.context.size(index)
 
     def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], Value], /) -> tuple[Value, Value]:
-        """Return all positions of a level: those of one segment have the same numbers."""
+        """Return the range of all positions of a level; positions in a segment are numbered within it."""
         return ZERO, self.context.tensors.level_length(self.scope, self.context.tensors.operand(access), self._depth(access, indices[-1]))
 
     def coordinate(self, access: Access, index: str, position: Value, last: str, /) -> Value:
-        raise UnknownIndexError(index)  # the coordinate at a position is known as soon as the position is
+        raise UnknownIndexError(index)  # when a position is known, its coordinate is known already
 
     def search(self, access: Access, index: str, coordinate: Value, value: Callable[[str], Value], /) -> Value:
-        """Return the position at which the operand stands: it was searched for when the coordinate became known."""
+        """Return the position of the operand in scope: it was searched when the coordinate got its value."""
         found = position_at(self.context, self.scope, self.context.tensors.operand(access), self._depth(access, index))
         if found is None:
             raise UnknownIndexError(index)
         return found
 
     def fibre(self, access: Access, index: str, position: Value, /) -> Value:
-        """Return the fibre in which the operand stands."""
+        """Return the current fibre of the operand."""
         operand, depth = self.context.tensors.operand(access), self._depth(access, index) - 1
         found = position_at(self.context, self.scope, operand, depth)
         level = self.context.tensors.storage(self.scope, operand).levels[depth]
         return level.kind.parent(level, position, self.context.tensors.level_length(self.scope, operand, depth)) if found is None else found
 
     def on_path(self, access: Access, index: str, item: Value, /) -> Value:
-        raise UnknownIndexError(index)  # items become known with the entries that they are, or are looked for where they are ends
+        raise UnknownIndexError(index)  # the item of an entry is known with the entry; that of an end is searched elsewhere
 
     def _depth(self, access: Access, index: str) -> int:
         levels = self.context.tensors.storage(self.scope, self.context.tensors.operand(access)).levels
@@ -70,14 +70,14 @@ class Here(Recovery[Value]):
         self._context, self._scope = context, scope
 
     def value(self, variable: str) -> Value:
-        """Return the value of an index; ``UnknownIndexError`` where it is not known yet."""
+        """Return the value of an index. Raises ``UnknownIndexError`` if it has none yet."""
         found = coordinate(self._context, self._scope, variable)
         if found is None:
             raise UnknownIndexError(variable)
         return found
 
     def bounds(self, variable: str) -> tuple[Value, Value]:
-        """Return the whole range: positions, and coordinates of positions, count from the first of all, whatever the tile."""
+        """Return the whole range of an index, independent of tiles."""
         if any(self.graph.space(name) == "position" for name in (variable, *self.graph.parents(variable))):
             return ZERO, self.length(variable)
         return super().bounds(variable)
@@ -87,13 +87,13 @@ class Here(Recovery[Value]):
 
 
 def coordinate(context: Context, scope: Scope, index: str) -> Value | None:
-    """Return the value of an index, original or derived; None where it is not known yet."""
+    """Return the value of an index, original or derived; None if it has none yet."""
     if index in scope.coordinates:
         return scope.coordinates[index]
     relation = context.graph.maker(index)
     if relation is None:
         return None
-    if index in scope.bases:  # an index that counts from where its tile begins
+    if index in scope.bases:  # an index that counts from the begin of its tile
         whole = coordinate(context, scope, root_of(context, scope, index))
         return None if whole is None else subtract(whole, scope.bases[index])
     try:
@@ -103,12 +103,12 @@ def coordinate(context: Context, scope: Scope, index: str) -> Value | None:
 
 
 def known(context: Context, scope: Scope) -> Callable[[str], Value]:
-    """Return a function that gives the values of indices that are known at a place."""
+    """Return a function that gives the values of indices at a place."""
     return Here(context, scope).value
 
 
 def following(context: Context, scope: Scope, index: str) -> tuple[tuple[str, Value], ...]:
-    """Return the coordinates that follow from an index and what was made beside it; none where some of these are not known."""
+    """Return the coordinates that follow from an index and the other children of its relation; empty if one of these has no value."""
     relation = context.graph.maker(index)
     if relation is None or not all(child in scope.coordinates for child in relation.children):
         return ()
@@ -127,7 +127,7 @@ def extent_of(context: Context, index: str) -> Value:
         return context.size(index)
     if relation.renames:
         return extent_of(context, relation.parents[0])
-    if graph.space(index) == "coordinate" and graph.space(relation.parents[0]) == "position":  # it may run through all of its index
+    if graph.space(index) == "coordinate" and graph.space(relation.parents[0]) == "position":  # its range may be the whole index's
         return context.size(graph.originals(index)[0])
     here = Here(context, Scope())
     if isinstance(graph.shape(index), Entries):  # all of them, whichever tile of coordinates they lie in
@@ -137,7 +137,7 @@ def extent_of(context: Context, index: str) -> Value:
 
 
 def whole_range(context: Context, scope: Scope, index: str) -> Window:
-    """Return the range of an index that counts coordinates, or pieces, as if no loop around had a part of it."""
+    """Return the whole range of an index that counts coordinates or pieces, independent of loops around."""
     relation = context.graph.maker(index)
     if relation is None or relation.renames:
         low, high = ZERO, extent_of(context, index)
@@ -147,7 +147,7 @@ def whole_range(context: Context, scope: Scope, index: str) -> Window:
 
 
 def root_of(context: Context, scope: Scope, index: str) -> str:
-    """Return the variable whose window an index cuts: through other names, and pieces of tiles that are open."""
+    """Return the variable whose window an index cuts, which may be behind other names and open tiles."""
     while isinstance(shape := context.graph.shape(index, scope.coordinates), Through):
         index = shape.variable
     return index

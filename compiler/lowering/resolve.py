@@ -1,4 +1,4 @@
-"""Which levels of which accesses an index drives, and how accesses are resolved once coordinates are known."""
+"""Through which levels of which accesses the loop over an index steps, and how accesses are resolved when coordinates are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Body = Callable[[Scope], list[Step]]
 
 
 def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
-    """Return the first level of an access that is not resolved yet; None where all are."""
+    """Return the first level of an access that is not resolved yet; None if all are."""
     levels, place = context.tensors.storage(scope, access).levels, scope.place(access)
     if place.depth == len(levels):
         return None
@@ -29,7 +29,7 @@ def next_level(context: Context, scope: Scope, access: Access) -> Level | None:
 
 
 def stepping_level(context: Context, scope: Scope, access: Access, index: str) -> Level | None:
-    """Return the level of an access that a loop over ``index`` can step through, or None."""
+    """Return the level of an access through which a loop over ``index`` can step, or None."""
     if access.tensor in context.results or access in scope.absent or not _visible(context, scope, access):
         return None
     level = next_level(context, scope, access)
@@ -61,12 +61,12 @@ def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domai
 
 
 def restrict(context: Context, scope: Scope, statement: Stmt) -> Stmt | None:
-    """Return the part of a statement that does something at a place of the nest; None if it does nothing.
+    """Return the part of a statement that has an effect at a place of the nest; None if nothing has.
 
     This is the expression of a lattice point: each point below that of a loop gets a body of its own, without the operands that are not
-    stored there (``expression(Lq)`` in Figure 9 of Liu et al., section 5.2, after Kjolstad et al.). Points hang on the loops that lowering
-    opens, so that one statement has several bodies, and no rewrite before lowering can make them. Where no operand is missing all of the
-    statement is left, since what never does anything was dropped before (``doing_something``).
+    stored there (``expression(Lq)`` in Figure 9 of Liu et al., section 5.2, after Kjolstad et al.). The points depend on the loops that
+    lowering makes, and one statement has several bodies, so that this cannot be a rewrite before lowering. If no operand is absent, the
+    whole statement is left: parts without any effect were dropped before (``doing_something``).
     """
     if not scope.absent and not context.divides:
         return statement
@@ -74,7 +74,7 @@ def restrict(context: Context, scope: Scope, statement: Stmt) -> Stmt | None:
 
 
 def patterns(context: Context, scope: Scope, index: str | None = None) -> Patterns:
-    """Return the patterns of statements at one place of the nest, along an index where one is given."""
+    """Return the patterns of statements at one place of the nest, along an index if one is given."""
 
     def of(access: Access) -> Domain:
         if scope.absent and access in scope.absent:
@@ -88,7 +88,7 @@ def patterns(context: Context, scope: Scope, index: str | None = None) -> Patter
 
 
 def _is_stored(context: Context, scope: Scope, access: Access, here: Patterns) -> bool:
-    """Whether an access has a value at all coordinates that are not known yet; only quotients ask for it."""
+    """Whether an access has a value at all coordinates that are not known yet; only quotients need this."""
     if access in scope.doubtful:
         return False
     if access.tensor in context.workspaces and not is_everywhere(_written(context, access.tensor, here)):
@@ -104,19 +104,19 @@ def _written(context: Context, workspace: str, here: Patterns) -> Domain:
 
 
 def has_parts(context: Context, statement: Stmt) -> bool:
-    """Whether a statement consists of several that can be lowered one by one."""
+    """Whether a statement consists of several statements that can be lowered one by one."""
     return any(isinstance(node, (Where, Block)) and not context.is_sum(node) for node in walk(statement))
 
 
 def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: str | None = None) -> list[Step]:
-    """Resolve every access whose next level is known by now, then go on with ``body``.
+    """Resolve every access whose next level has a known coordinate, then continue with ``body``.
 
-    Dense levels are arithmetic. Levels that store coordinates are searched, and where the coordinate is missing the body
-    goes on without the access.
+    Positions in dense levels are computed. Levels that store coordinates are searched; if the coordinate is missing, the body
+    is lowered without the access.
 
     Args:
-        opened: the original index of the loop that has just been opened, where no index is derived: what it does not lead to
-            was settled before.
+        opened: the original index of the loop that was just opened, if no index is derived: only accesses with that index have
+            anything new to resolve.
     """
     operands = statement.operands
     if opened is not None and not context.program.relations:
@@ -139,13 +139,13 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: 
 
 
 def is_located(context: Context, scope: Scope, access: Access) -> bool:
-    """Whether the next level of an access is searched for a coordinate that is known already, not stepped through."""
+    """Whether the next level of an access is searched for a known coordinate, and not stepped through."""
     level = next_level(context, scope, access)
     return level is not None and coordinate(context, scope, level.index) is not None
 
 
 def bounds(scope: Scope, access: Access, level: Level) -> tuple[Value, Value]:
-    """Return the positions of the next level of an access; none where it is in doubt and not stored."""
+    """Return the positions of the next level of an access; an empty range if it is doubtful and not stored."""
     low, high = level.bounds(scope.place(access))
     present = scope.doubtful.get(access)
     return (low, high) if present is None else (Select(present, low, ZERO, I64), Select(present, high, ZERO, I64))
@@ -163,7 +163,7 @@ def _located(
     low, high = named(context, f"begin_{storage.name}{depth}", low, steps), named(context, f"end_{storage.name}{depth}", high, steps)
     position = named(context, f"p_{storage.name}{depth}", level.locate(low, high, value), steps)
     hit, above_found = level.hit(position, low, high, value), scope.doubtful.get(access)
-    found = hit if above_found is None else every([above_found, hit])  # a level may have something at any position
+    found = hit if above_found is None else every([above_found, hit])  # a level may have a hit below no parent
     inside = scope.guarded()
     past = None if level.unique else level.search(position, high, value, "upper_bound")
     if has_parts(context, statement):  # each part asks on its own whether it is there
@@ -184,9 +184,9 @@ def _located(
 
 
 def anchored(context: Context, level: Level, steps: list[Step]) -> Level:
-    """Declare what the coordinates of a level are counted from, which a loop reads once.
+    """Declare the origin of a level's coordinates, so that a loop reads it once.
 
-    The variable stands beside the loop, where others of any name may follow: its name is its own.
+    The variable is declared outside the loop, where other variables follow, so that its name is permanent.
     """
 
     def keep(wish: str, value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""The result of a kernel: the format in which it is written, its assembly, its entry in the kernel's specification."""
+"""The result of a kernel: the format in which it is written, its assembly, and its specification."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tensors import TensorType
 
 
 def dense_spec(result: Access, kind: TensorType, first: ResultSpec) -> ResultSpec:
-    """Return a further result, which is dense."""
+    """Return the specification of a further result, which is dense."""
     indices = tuple(subscript.index for subscript in result.subscripts)
     return ResultSpec(result.tensor, kind.format, kind.format, indices, kind.dtype, first.fill_value, None, "any", kind.widths)
 
@@ -30,7 +30,7 @@ def assembled_type(program: Program, requested: TensorType, result: Access) -> T
 
 
 def result_assembly(parameters: Parameters, result: Access, kind: TensorType, value_type: Type, zero: Const) -> Assembly:
-    """Return how a sparse result is put together; its arrays are handed back."""
+    """Return how a sparse result is assembled, and declare its arrays as outputs."""
     indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
     extents = tuple(map(parameters.size, indices))
     assembly = assembly_of(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, parameters.names)

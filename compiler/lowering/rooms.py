@@ -1,4 +1,4 @@
-"""Room for entries appended to a sparse result: at first, and before a loop that appends a known number at most."""
+"""How much room a sparse result gets for appended entries: at first, and before a loop that appends at most a known number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..ir.nodes import Step, Value
 from .context import Context
 from .scope import Scope
 
-GENEROUS, ENOUGH = 64, 2**24  # first room of a result of unknown size: times the entries of operands, and a number of entries
+GENEROUS, ENOUGH = 64, 2**24  # first room of a result of unknown size: a multiple of the operands' entries, and the most entries
 
 
 def expected_entries(context: Context) -> Value:
-    """Return for how many entries an assembled result gets room at first.
+    """Return the number of entries for which an assembled result gets room at first.
 
-    A sum has at most as many as its operands store. What comes through a workspace may have many more; pages that are never
-    touched cost nothing, but what a growing array moves is touched twice.
+    A sum has at most as many as its operands store. A result of a workspace may have many more. Pages that are never
+    touched cost nothing, while growing an array copies its elements.
     """
     stored = _stored_entries(context)
     if not any(workspace.indices for workspace in context.workspaces.values()):
@@ -26,7 +26,7 @@ def expected_entries(context: Context) -> Value:
 
 
 def _stored_entries(context: Context) -> Value:
-    """Return how many entries the sparse operands store together: what a sum of them has at most."""
+    """Return how many entries the sparse operands store together, the most that their sum can have."""
     count: Value = ZERO
     for key in dict.fromkeys(context.tensors.keys.values()):
         form = context.tensors.types[key].format
@@ -37,7 +37,7 @@ def _stored_entries(context: Context) -> Value:
 
 
 def room(scope: Scope, statement: Stmt, index: str, ranges: list[tuple[Value, Value]]) -> tuple[list[Step], Scope]:
-    """Return the steps before a loop through these ranges that make room for all that it can append, and the scope of the loop."""
+    """Return the steps that make room for all that a loop over these ranges can append, and the scope of the loop."""
     assembly = scope.assembly
     if assembly is None or not assembly.appends_once(statement, index):
         return [], scope

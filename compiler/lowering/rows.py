@@ -1,4 +1,4 @@
-"""Results that are written row by row, so that rows of a large result can be written past the caches (``passes.streams``)."""
+"""Recognises results that are written row by row, so that stores to a large result can bypass the caches (``passes.streams``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..ir.rewrite import mentions, nodes_of, walk
 
 
 def written_in_rows(body: Step, array: str) -> bool:
-    """Return whether one statement, in a loop of constant extent, sets the elements of an array and nothing else uses it."""
+    """Return whether one statement, in a loop of constant extent, stores the elements of an array, and nothing else uses the array."""
     uses = [node for node in nodes_of(body, Load, Store, ArrayRef, Fill, Prefetch) if node.array == array]
     if len(uses) != 1 or not isinstance(uses[0], Store) or uses[0].op or uses[0].atomic:
         return False
@@ -17,8 +17,8 @@ def written_in_rows(body: Step, array: str) -> bool:
 
 
 def added_in_rows(body: Step, array: str) -> bool:
-    """Return whether threads add the rows of an array, each in a loop of constant extent, to zeros: most of them may come to be stored
-    once (``passes.whole_rows``)."""
+    """Return whether threads add rows to an array of zeros, each row in a loop of constant extent. ``passes.whole_rows`` may then turn
+    most of these additions into stores."""
     stores = [node for node in nodes_of(body, Store) if node.array == array]
     updates = [store for store in stores if store.atomic and store.op == "+"]
     zeros = [store for store in stores if not store.op and isinstance(store.value, Const)]

@@ -1,8 +1,8 @@
-"""Merging by a bitmap: operands are scattered to where their coordinates say, and looked up there.
+"""Merging by a bitmap: operands are scattered to an array by their coordinates, and looked up there.
 
-Each operand but one that must be present anyway is laid out over the range: an array holds, for each coordinate, the position that the
-operand has there. Where none must be present, bits of all coordinates come out in order (``csrc/st_bits.h``). However many operands
-meet, each of their entries is touched a constant number of times, and nothing is compared; for that the range takes memory.
+Each operand, except one that is always present, is laid out over the range: an array holds the position that the operand has at each
+coordinate. If no operand is always present, a set of bits gives all coordinates in order (``csrc/st_bits.h``). For any number of operands,
+each entry is visited a constant number of times, and no coordinates are compared; but the arrays need memory for the whole range.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .unions import undecided
 
 @frozen
 class _Laid:
-    """An operand that is laid out: ``array`` holds its position at each coordinate, counted from 1; 0 where it has none."""
+    """An operand that is laid out: ``array`` holds its position at each coordinate plus 1; 0 if it has none."""
 
     cursor: Cursor
     array: str
 
     def fill(self, names: Names, also: Callable[[Value], list[Step]]) -> Step:
-        """Return the loop that lays the entries out; where several have a coordinate, the first one."""
+        """Return the loop that lays the entries out; of several entries with a coordinate, the first one."""
 
         def entered(position: Value, coordinate: Value) -> list[Step]:
             store = Store(self.array, coordinate, add(position, ONE))
@@ -48,7 +48,7 @@ class _Laid:
         return self._each(names, entered)
 
     def clean(self, names: Names) -> Step:
-        """Return the loop that takes the entries away again."""
+        """Return the loop that sets the array back to 0."""
         return self._each(names, lambda _, coordinate: [Store(self.array, coordinate, ZERO)])
 
     def _each(self, names: Names, body: Callable[[Value, Value], list[Step]]) -> Step:
@@ -59,7 +59,7 @@ class _Laid:
             return For(place, self.cursor.position, self.cursor.high, Steps((declared, *body(place, coordinate))))
 
     def at(self, context: Context, coordinate: Value, steps: list[Step]) -> tuple[Cursor, Var]:
-        """Return the operand at a coordinate, and whether it stands there."""
+        """Return the operand at a coordinate, and the variable that says whether it is stored there."""
         name = context.tensors.key(self.cursor.access)
         slot = Var(context.names.local(f"slot_{name}"), I64)
         here = Var(context.names.local(f"in_{name}"), BOOL)
@@ -70,7 +70,7 @@ class _Laid:
 
 
 def scattered(context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body) -> list[Step]:
-    """Return the loop over the coordinates of a domain at which some point of its lattice is present."""
+    """Return the loop over the coordinates at which some point of a domain's lattice is present."""
     least = least_points(found)
     operands = met([frozenset(stored_operands(found))])
     driver = next((access for access in operands if all(access in point for point in least)), None)
@@ -97,7 +97,7 @@ def _laid_out(context: Context, cursor: Cursor) -> _Laid:
 def _driven(
     context: Context, scope: Scope, index: str, statement: Stmt, found: Domain, driver: Cursor, laid: list[_Laid], body: Body
 ) -> tuple[list[Step], list[Step]]:
-    """Step through an operand that is always present; look the others up."""
+    """Return the loop that steps through an operand that is always present, and looks the others up."""
     fill = [operand.fill(context.names, lambda _: []) for operand in laid]
     with context.names.block():
         current = Var(context.names.local(index), I64)
@@ -111,7 +111,7 @@ def _driven(
 def _drained(
     context: Context, scope: Scope, index: str, statement: Stmt, found: Domain, laid: list[_Laid], body: Body
 ) -> tuple[list[Step], list[Step]]:
-    """Go through the coordinates of all operands in order, as their bits have it."""
+    """Return the loop over the coordinates of all operands in order, by their set of bits."""
     size = context.size(index)
     bits, keys = (context.names.permanent(f"{part}_{index}") for part in ("bits", "keys"))
     context.hoisting.allocate(bits, U64, bit_words(size), zero=True)
@@ -135,7 +135,7 @@ def _body(
     context: Context, scope: Scope, index: str, statement: Stmt, found: Domain, current: Var, stepped: list[Cursor],
     laid: list[_Laid], steps: list[Step], body: Body,
 ) -> list[Step]:  # fmt: skip
-    """Return what happens at a coordinate; ``steps`` get the declarations before it."""
+    """Return the steps at a coordinate; declarations before them are added to ``steps``."""
     found_there: list[Cursor] = []
     present: dict[Access, Var] = {}
     for operand in laid:

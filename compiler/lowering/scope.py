@@ -16,7 +16,7 @@ from .assembly import Assembly
 
 @frozen
 class Parents:
-    """The positions [first, past) of every level above, outermost first, below which the positions [low, high) of a level lie."""
+    """The parents of positions [low, high) of a level: positions [first, past) in every level above, outermost first."""
 
     low: Value
     high: Value
@@ -25,9 +25,9 @@ class Parents:
 
 @frozen
 class Window:
-    """The half-open range that an index still ranges over; ``width`` where it is a compile-time constant.
+    """The half-open range of an index at a place of the nest; ``width`` is its length if that is a compile-time constant.
 
-    ``fibres``, of a part of a merge path and the positions in it: the fibres in which it begins and ends.
+    ``fibres``: for a part of a merge path and its positions, the fibres in which the part begins and ends.
     """
 
     low: Value
@@ -38,7 +38,7 @@ class Window:
 
 @frozen
 class Clip:
-    """The part of a collapsed loop that its inner part has left in each row: ``[low, high)`` of rows of ``extent``."""
+    """The window ``[low, high)`` of a collapsed loop over rows of ``extent`` iterations, from which the range in each row follows."""
 
     outer: str
     low: Value
@@ -48,10 +48,10 @@ class Clip:
 
 @frozen
 class ParallelLoop:
-    """A parallel loop around, the loops around that, its race strategy, and what its iterations go to.
+    """A parallel loop around, the loops around it, its race strategy, and its unit.
 
-    ``runs``: a share of its iterations is a run of them. ``part``, where that is known: what is written belongs to iterations of the own
-    share, or of earlier ones.
+    ``runs``: whether each share is a run of consecutive iterations. ``part``: if known, whether the written components belong to iterations
+    of the same share, or of earlier ones.
     """
 
     index: str
@@ -67,9 +67,9 @@ class OpenWorkspace:
     """A workspace inside its ``where``.
 
     Attributes:
-        held: as generated code has it.
-        outside: how many parallel loops stand around the ``where``.
-        filled: whether all that writes it is through, so that it can be read.
+        held: the workspace in generated code.
+        outside: how many parallel loops are around the ``where``.
+        filled: whether all its writers are done, so that it can be read.
     """
 
     held: HeldWorkspace
@@ -79,23 +79,23 @@ class OpenWorkspace:
 
 @frozen
 class Scope:
-    """Immutable; inner places get changed copies.
+    """What is known at one place of the nest. It is immutable; inner places get changed copies.
 
     Attributes:
-        coordinates: value of every index, original or derived, that is known.
-        windows: ranges of indices that outer tile loops have narrowed.
-        parents: of positions whose range tiles have narrowed: what those of a tile lie below, among which searches look.
-        clips: for the inner index of a collapsed loop that a tile cuts, what is left.
-        bases: for the inner index of a split, where its tile begins in the parent's space.
+        coordinates: the value of every index, original or derived, that has one.
+        windows: the ranges of indices that tiles have narrowed.
+        parents: for positions whose range tiles have narrowed, the parents of the positions in the tile, which bound searches.
+        clips: for the inner index of a collapsed loop that a tile cuts, the window of the collapsed index.
+        bases: for the inner index of a split, the beginning of its tile in the parent's space.
         places: how far each access is resolved.
         absent: accesses that are known to hold the fill value here.
-        doubtful: accesses whose place is a position only if a variable says so; else they hold the fill value here.
+        doubtful: accesses that are stored here only if a variable is true; otherwise they have the fill value.
         loops: indices of the loops around.
-        guards: how many conditions and sparse loops stand around; 0 where every coordinate is reached.
-        shared: how many of these guards are steps through the operand whose pattern is also the result's.
+        guards: how many conditions and sparse loops are around; 0 if every coordinate is reached.
+        shared: how many of these guards are steps through the operand whose pattern the result shares.
         parallel: the parallel loops around.
         workspaces: those whose ``where`` is around, by name.
-        assembly: how a sparse result that shares no pattern is put together here.
+        assembly: how a sparse result is assembled here that shares no pattern.
     """
 
     coordinates: Mapping[str, Value] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Scope:
         return self._with(windows={**self.windows, index: window})
 
     def widen(self, index: str) -> Scope:
-        """Forget what is left of an index: its loop runs through that alone."""
+        """Remove the window of an index, since its loop already runs through exactly that."""
         return self._with(windows={name: window for name, window in self.windows.items() if name != index})
 
     def lie_below(self, index: str, parents: Parents) -> Scope:
@@ -145,11 +145,11 @@ class Scope:
         return self._with(places={**self.places, access: place})
 
     def found(self, access: Access, place: Place | None = None) -> Scope:
-        """The access is stored here, at a place that is new where one is given."""
+        """Return the scope in which an access is known to be stored, at a new place if one is given."""
         return self.at(access, place or self.place(access))._with(doubtful=self._doubts_without(frozenset({access})))
 
     def doubt(self, access: Access, place: Place, present: Value) -> Scope:
-        """The access is stored at a place if ``present`` holds, and nowhere here otherwise."""
+        """Return the scope in which an access is stored at a place if ``present`` holds, and is absent otherwise."""
         return self.at(access, place)._with(doubtful={**self.doubtful, access: present})
 
     def without(self, accesses: frozenset[Access]) -> Scope:
@@ -167,32 +167,32 @@ class Scope:
         return self._with(guards=self.guards + 1)
 
     def stepping_shared(self) -> Scope:
-        """A step through the operand whose pattern the result shares: every entry of the result is reached."""
+        """Return the scope inside a step through the operand whose pattern the result shares; every entry of the result is reached."""
         return self._with(guards=self.guards + 1, shared=self.shared + 1)
 
     def threaded(self, loop: ParallelLoop) -> Scope:
         return self._with(parallel=(*self.parallel, loop))
 
     def open(self, name: str, held: HeldWorkspace) -> Scope:
-        """The ``where`` of a workspace begins."""
+        """Return the scope inside the ``where`` of a workspace."""
         return self._with(workspaces={**self.workspaces, name: OpenWorkspace(held, len(self.parallel))})
 
     def filled(self, name: str) -> Scope:
-        """A workspace can be read."""
+        """Return the scope in which a workspace can be read."""
         return self._with(workspaces={**self.workspaces, name: replace(self.workspaces[name], filled=True)})
 
     def held(self, tensor: str) -> HeldWorkspace | None:
-        """Return what a tensor is held in if it is a workspace."""
+        """Return the workspace of a name in generated code; None if the tensor is no workspace."""
         found = self.workspaces.get(tensor)
         return None if found is None else found.held
 
     def around(self, tensor: str) -> tuple[ParallelLoop, ...]:
-        """Return the parallel loops around, inside its ``where`` if a tensor is a workspace: its threads have it in common."""
+        """Return the parallel loops whose threads share a tensor: all around, but for a workspace only those inside its ``where``."""
         found = self.workspaces.get(tensor)
         return self.parallel if found is None else self.parallel[found.outside :]
 
     def part(self, part: Literal["own", "earlier"]) -> Scope:
-        """What is written here belongs to a part of the iterations of the innermost parallel loop."""
+        """Return the scope in which written components belong to the own share, or to earlier ones, of the innermost parallel loop."""
         *outer, loop = self.parallel
         return self._with(parallel=(*outer, replace(loop, part=part)))
 

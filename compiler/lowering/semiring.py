@@ -10,7 +10,7 @@ from ..ir.nodes import BOOL, Const, Type
 
 @frozen
 class Semiring:
-    """Add and multiply by name (+ * min max and or); entries that are not stored hold the identity of add."""
+    """The names of addition and multiplication (+ * min max and or); entries that are not stored have the identity of addition."""
 
     add: str = "+"
     multiply: str = "*"
@@ -22,18 +22,18 @@ class Semiring:
         return "and" if kind.name == "bool" and self.multiply == "*" else self.multiply
 
     def overflows(self, kind: Type) -> bool:
-        """Whether the multiply of integers wraps around on the fill value, an end of their range that stands for infinity."""
+        """Whether multiplication of integers overflows on the fill value, an end of their range that represents infinity."""
         if kind.is_float or kind == BOOL or self.multiply not in ("+", "*"):
             return False
         return self.add == "min" or (self.add == "max" and kind.name.startswith("i"))
 
     def zero(self, kind: Type) -> Const:
-        """Return the identity of add as a constant of a type: what entries that are not stored hold."""
+        """Return the identity of addition, the value of entries that are not stored, as a constant of a type."""
         return Const(identity(self.add_on(kind), kind), kind)
 
 
 def identity(operator: str, kind: Type) -> int | float | bool:
-    """Return the identity of an operator on a type; for integers, min and max have the ends of the range."""
+    """Return the identity of an operator on a type; for min and max of integers, an end of their range."""
     if kind.name == "bool":
         return {"or": False, "max": False, "and": True, "min": True, "+": False, "*": True}[operator]
     if operator in ("+", "or"):

@@ -1,4 +1,4 @@
-"""Statements of concrete notation to steps of the loop IR: dispatch, and the two versions if an operand may be missing."""
+"""Lowers statements of concrete notation to steps of the loop IR, in two versions if it is not known whether an operand is stored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .where import lower_where
 
 
 def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:
-    """Return the steps of a statement at one place of the nest; nothing where all it adds is the fill value."""
+    """Return the steps of a statement at one place of the nest; empty if it would add only the fill value."""
     kept = restrict(context, scope, statement)
     if kept is not None and kept is not statement:
-        kept = accumulated(context, kept, at_place(scope))  # chains that were none before: what stood beside them is gone
+        kept = accumulated(context, kept, at_place(scope))  # removing statements may have made new chains
     if kept is not None and (access := _in_question(context, scope, kept)) is not None:
         return _decided(context, scope, kept, access)
     match kept:
@@ -40,9 +40,9 @@ def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Ste
 
 
 def _in_question(context: Context, scope: Scope, statement: Stmt) -> Access | None:
-    """Return an access that is stored here or not as a variable says, where that must be known before the statement.
+    """Return an access that is stored here only if a variable is true, if the statement needs to know that.
 
-    A loop that steps through the access next can do without: where nothing is stored it steps through nothing.
+    A loop that steps through the access does not need it: if nothing is stored, its range is empty.
     """
     if context.is_sum(statement):
         statement = statement.children[1]
@@ -57,7 +57,7 @@ def _in_question(context: Context, scope: Scope, statement: Stmt) -> Access | No
 
 
 def _writes_shared(context: Context, statement: Stmt) -> bool:
-    """Whether a statement stores a component where an operand stores its own."""
+    """Whether a statement stores a component at the position of an operand's component."""
     return context.shares is not None and isinstance(statement, Assign) and statement.target.tensor == context.result.tensor
 
 
@@ -68,12 +68,12 @@ def _steps(context: Context, scope: Scope, index: str, access: Access) -> bool:
 
 
 def _decided(context: Context, scope: Scope, statement: Stmt, access: Access) -> list[Step]:
-    """Return the statement twice: where an access in question is stored, and where it is not."""
+    """Return the statement in two versions: with the access stored, and with the access absent."""
     present = scope.doubtful[access]
     with context.names.block():
         then = context.lower(statement, scope.found(access).guarded())
     otherwise: list[Step] = []
-    if not (_writes_shared(context, statement) and access == context.shares):  # it has no place for it then
+    if not (_writes_shared(context, statement) and access == context.shares):  # otherwise the result has no position for it
         with context.names.block():
             otherwise = context.lower(statement, scope.without(frozenset({access})).guarded())
     if not then and not otherwise:

@@ -1,4 +1,4 @@
-"""Compound subscripts in lowering: the relation of their indices, as the levels of views see it (``concrete.relations.sum``)."""
+"""Compound subscripts in lowering: the relation of their indices (``concrete.relations.sum``) for the levels of views."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _OPERATIONS = LoopOperations()
 
 @frozen
 class SeenSubscript:
-    """A compound subscript as the level of one of its indices sees it (``levels.level.Subscript``).
+    """A compound subscript for the level of one of its indices (``levels.level.CompoundSubscript``).
 
     Attributes:
-        relation: of its indices.
-        index: that of the level.
-        above: the indices of the levels above, which are known before.
+        relation: the relation of its indices.
+        index: the index of the level.
+        above: the indices of the levels above, which get values before.
         stored: the extent of the stored mode.
-        size: gives the extent of an index.
+        size: returns the extent of an index.
     """
 
     relation: SumRelation
@@ -53,6 +53,6 @@ class SeenSubscript:
 
 
 def sums_of(read: Iterable[tuple[Access, Format]]) -> tuple[SumRelation, ...]:
-    """Return the relations of the indices in all compound subscripts of some accesses."""
+    """Return the relations of the indices in all compound subscripts of the given accesses."""
     found = (form.compound_subscripts(tuple(part.index for part in access.subscripts)) for access, form in read)
     return tuple(dict.fromkeys(SumRelation(subscript) for subscripts in found for subscript in subscripts.values()))

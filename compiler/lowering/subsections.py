@@ -1,7 +1,7 @@
-"""Loops over the non-empty subsections of a stored level: the offsets at which what a compound subscript still lacks finds something.
+"""Loops over the non-empty subsections of a stored level: the offsets at which the open indices of a compound subscript reach entries.
 
-Liu et al., "Compiler support for sparse tensor convolutions", sections 3 and 5.2. Where subsections end is found by those who step
-through them; those of several operands, and what else is stored, are merged as other levels are (``merges``).
+Liu et al., "Compiler support for sparse tensor convolutions", sections 3 and 5.2. The loops inside a subsection find its end.
+Subsections of several operands, and other stored levels, are merged like any levels (``merges``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tensors of one kernel as they lie in memory: operands, results, and the workspaces at a place of the nest."""
+"""The tensors of one kernel in memory: operands, results, and the workspaces at a place of the nest."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def loop_type(dtype: str) -> Type:
 
 
 class Tensors:
-    """Where accesses find their tensors.
+    """Finds the storage of the tensors that accesses mean.
 
     Args:
-        types: of every stored operand, by key, and of the results as they are written.
+        types: the types of every stored operand, by key, and of the results as they are written.
         keys: the key of every operand access.
         results: the names of the results.
-        workspaces: by name.
+        workspaces: the workspaces by name.
         graph: the provenance of the program's indices.
-        parameters: what the kernel takes; arrays and lengths are declared at first use.
+        parameters: the parameters of the kernel; arrays and lengths are declared at their first use.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class Tensors:
         self._declared_last: tuple[Access, ...] = ()
 
     def operand(self, access: Access) -> Access:
-        """Return the access of the program that is meant, protocols included."""
+        """Return the access of the program that is meant, with its protocols."""
         if not access.protocols and access in self.keys:
             return access
         written = (access.tensor, access.subscripts, access.stored)
         return next((own for own in self.keys if (own.tensor, own.subscripts, own.stored) == written), access)
 
     def key(self, access: Access) -> str:
-        """Return the name under which the stored copy of an operand is kept."""
+        """Return the name of the stored copy that an access reads."""
         return self.keys.get(access, access.tensor)
 
     def format_of(self, access: Access) -> Format | None:
@@ -87,8 +87,8 @@ class Tensors:
         return known
 
     def declare(self, statement: Stmt) -> None:
-        """Declare what the operands of a statement consist of, in the order in which they are read: so parameters stand."""
-        if statement.operands is not self._declared_last:  # loops have those of the loops in them
+        """Declare the arrays of the operands of a statement, in the order in which they are read, which is the order of parameters."""
+        if statement.operands is not self._declared_last:  # nested loops share the operands of the statement
             self._declared_last = statement.operands
             for access in _in_order(statement):
                 if access.tensor not in self._workspaces and access.tensor not in self._results:
@@ -128,7 +128,7 @@ class Tensors:
         return length
 
     def stored_length(self, key: str, level: int) -> Var:
-        """Return how many positions a level of a stored operand has that keeps coordinates."""
+        """Return how many positions a level with stored coordinates has."""
         own = self.types[key].format.stored_level(level)
         return self._parameters.size_parameter((key, "length", own), f"{key}{own + 1}_length")
 

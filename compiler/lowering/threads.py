@@ -1,4 +1,4 @@
-"""Loops that are dealt out to threads, of the processor or a GPU."""
+"""Loops whose iterations are dealt out to threads of the processor, or to units of a GPU."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .privatize import with_copies
 from .scope import ParallelLoop, Scope
 
 MEMBERS: dict[str, Member] = {"gpu_block": "block", "gpu_warp": "warp", "gpu_thread": "thread"}
-"""What iterations are dealt to, by the unit of the schedule."""
+"""The group inside which iterations are dealt out, by the unit in the schedule."""
 
 Loop: TypeAlias = Callable[[Context, Scope, Forall], list[Step]]
 
 
 def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
-    """Return the loop of a forall whose iterations go to threads, or to the blocks, warps or threads of a GPU."""
+    """Return the loop of a forall whose iterations are dealt out to threads, or to the blocks, warps or threads of a GPU."""
     unit = str(forall.tag.unit)
     if unit == "cpu_thread":
         return threaded(context, scope, forall, loop_of)
@@ -43,7 +43,7 @@ def _group(unit: str) -> Group:
 
 
 def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
-    """Return the steps of a loop whose iterations threads share. Raises ``ScheduleError`` inside of another such loop."""
+    """Return the steps of a loop that threads of the processor run. Raises ``ScheduleError`` inside another such loop."""
     if scope.parallel:
         around = scope.parallel[-1].index
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
@@ -62,6 +62,6 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
 
 
 def _for_last(steps: list[Step]) -> list[Step]:
-    """Take a trailing block apart, so that its loop stands last."""
+    """Flatten a block at the end, so that its loop is the last step."""
     *before, last = steps
     return [*before, *last.statements] if isinstance(last, Steps) and last.statements else steps

@@ -1,7 +1,7 @@
-"""Loops over tiles: each cuts the window of their parent; or, where the place in a tile is known first, over the numbers of tiles.
+"""Loops over tiles, each of which narrows the window of the parent; or over the numbers of tiles, if the place in a tile is known first.
 
-Guards are hoisted: where a loop inside a tile goes to lanes or is unrolled, full tiles get code of their own and the rest
-another copy (Senanayake et al., section 5.3 and Figure 5's footnote).
+Guards are hoisted: if a loop inside a tile is vectorized or unrolled, full tiles get code of their own, and the rest
+another copy (Senanayake et al., section 5.3 and the footnote of Figure 5).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .windows import MANY, divides, tiled, window, with_aliases
 
 
 def lower_tiles(context: Context, scope: Scope, forall: Forall, tiles: Tiles, aliases: list[str]) -> list[Step]:
-    """The loop over tiles: the window of the parent shrinks to one."""
+    """Return the loop over tiles; inside, the window of the parent is one tile."""
     root = root_of(context, scope, tiles.parent)
     parent = window(context, scope, root)
     length = subtract(parent.high, parent.low)
@@ -43,7 +43,7 @@ def lower_tiles(context: Context, scope: Scope, forall: Forall, tiles: Tiles, al
 
 
 def _own_range(scope: Scope, number: str, count: Value) -> tuple[Value, Value]:
-    """Return which tiles a loop runs through: all, or what tiles of tiles leave of them."""
+    """Return the range of tiles of a loop: all, or those that an outer tile leaves."""
     own = scope.windows.get(number)
     return (ZERO, count) if own is None else (own.low, minimum(own.high, count))
 
@@ -52,7 +52,7 @@ def _tile_body(
     context: Context, scope: Scope, forall: Forall, tiles: Tiles, root: str, low: Value, end: Value, parent: Window, is_divided: bool,
     before: list[Step],
 ) -> list[Step]:  # fmt: skip
-    """Lower the inside of a tile; twice if full tiles are worth code of their own: for them, and for the rest."""
+    """Lower the inside of a tile, in two versions if full tiles are worth code of their own."""
     width = tiles.size
 
     def tile(high: Value, full: bool) -> list[Step]:
@@ -78,14 +78,14 @@ def _tile_body(
 
 
 def _worth_cloning(context: Context, body: Stmt, tiles: Tiles) -> bool:
-    """Whether the loop inside a tile profits from a constant number of iterations: it goes to lanes or is unrolled."""
+    """Whether the loop inside a tile profits from a constant number of iterations, since it is vectorized or unrolled."""
     inner = {tiles.inner, *context.graph.descendants(tiles.inner)}
     loops = [node for node in walk(body) if isinstance(node, Forall) and node.index in inner]
     return any(node.tag.unit == "cpu_vector" or (node.tag.unroll and not _ends_with_rows(context, node)) for node in loops)
 
 
 def _ends_with_rows(context: Context, loop: Forall) -> bool:
-    """Whether a loop over stored positions adds to the rows that these are in, so that it goes no further than each of them does."""
+    """Whether a loop over stored positions adds to the rows of these positions, so that it ends with each row."""
     rows = context.graph.originals(loop.index)[:-1]
     return context.graph.space(loop.index) == "position" and any(
         not set(rows).isdisjoint(assign.target.indices) for assign in loop.body.assignments
@@ -93,7 +93,7 @@ def _ends_with_rows(context: Context, loop: Forall) -> bool:
 
 
 def lower_numbers(context: Context, scope: Scope, forall: Forall, tiles: Tiles, aliases: list[str]) -> list[Step]:
-    """The loop over the numbers of tiles where the place in a tile is known: the parent is number * size + place."""
+    """Return the loop over the numbers of tiles if the place in a tile is known: the parent is number * size + place."""
     parent = window(context, scope, root_of(context, scope, tiles.parent))
     count = ceiling_quotient(subtract(parent.high, parent.low), extent_of(context, tiles.inner))
     low, past = _own_range(scope, aliases[-1], count)
@@ -103,10 +103,10 @@ def lower_numbers(context: Context, scope: Scope, forall: Forall, tiles: Tiles, 
 def lower_by_value(
     context: Context, scope: Scope, forall: Forall, own: Window, aliases: list[str], *, is_whole: bool = False
 ) -> list[Step]:
-    """A plain loop over a range of a derived index; what it was made from is recovered from its values.
+    """Return a plain loop over a range of a derived index; its parent is computed from its values.
 
     Args:
-        is_whole: every value leads to values of what the index was made from.
+        is_whole: whether every value gives a valid value of the parent.
     """
     with context.names.block():
         variable = Var(context.names.local(forall.index), I64)

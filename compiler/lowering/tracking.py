@@ -1,8 +1,8 @@
-"""A share of stored positions on a GPU: a thread goes from position to position, and only through what has entries in its share.
+"""Loops over a share of stored positions on a GPU: a thread visits only parents that have entries in its share.
 
-A loop over the parents from the first to the last would come to those in between that have no entries, one by one: in a matrix with
-long runs of empty rows these are the whole time of a thread whose share has 8 entries. Here the parent of the next position is looked
-for by galloping from the last one, so that a share takes time in proportion to its entries.
+A loop from the first to the last parent would also visit those in between without entries: in a matrix with long runs of empty rows
+these would take all the time of a thread whose share has 8 entries. Here galloping from the last parent finds the parent of the next
+position, so that the time of a share is proportional to its entries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .resolve import Body
 from .scope import Parents, Scope
 
 Row = Callable[[Scope, int, tuple[Value, Value], Body], list[Step]]
-"""What a position of an upper level, given by its place among the levels and as a range of one, is around the levels below."""
+"""Takes the place of an upper level among the levels, and one of its positions as a range, and returns the steps around lower levels."""
 Entries = Callable[[Scope, Value, Value], list[Step]]
 
 
@@ -29,17 +29,17 @@ def tracked(
 ) -> list[Step]:
     """Return loops over the positions [parents.low, parents.high) of the last of nested levels, each level around the next.
 
-    Every level has a cursor: the last that of the next position, those above that of its parents.
+    Every level has a cursor: that of the last level is the next position, those above are its parents.
     """
     name, above, last = context.tensors.storage(scope, access).name, scope.place(access).depth, len(levels) - 1
     firsts = tuple(first for first, _ in parents.levels)
-    start = levels[last].bounds(scope.place(access).deeper(firsts[-1]))[0]  # not 0 where another library has entries before the first row
+    start = levels[last].bounds(scope.place(access).deeper(firsts[-1]))[0]  # not 0 if another library has entries before the first row
     begins = (*firsts, maximum(parents.low, start))
     cursors = [Var(context.names.local(f"at_{name}{above + place + 1}"), I64) for place in range(len(levels))]
     left = compare("<", cursors[last], parents.high)
 
     def left_out(place: int) -> Step:
-        """Set the cursors below a position behind what lies below it, where they are not."""
+        """Set the cursors below a position to the end of what is below it, unless they are there already."""
         cursor = cursors[place + 1]
         end = levels[place + 1].bounds(scope.place(access).deeper(cursors[place]))[1]
         if place + 1 == last:
@@ -61,7 +61,7 @@ def tracked(
         found = row(inside, place, (cursor, add(cursor, ONE)), lambda deeper: nest(deeper, place + 1))
         if not found:
             return []
-        if not _surely_sets(found, cursors[last]):  # but only where another operand has the coordinate too
+        if not _surely_sets(found, cursors[last]):  # it sets the cursor only if another operand has the coordinate
             found = [*found, left_out(place)]
         count = context.tensors.level_length(scope, access, above + place + 1)
         later = SetVar(cursor, later_parent(levels[place + 1], cursors[place + 1], cursor, count))
@@ -73,7 +73,7 @@ def tracked(
 
 
 def _surely_sets(steps: Iterable[Step], variable: Var) -> bool:
-    """Whether statements set a variable, also in loops, which begin as such statements lead to, and in those of one iteration."""
+    """Whether statements certainly set a variable; loops count if they certainly run."""
     for step in flat(steps):
         match step:
             case SetVar(target) if target == variable:

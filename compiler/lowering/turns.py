@@ -1,7 +1,7 @@
-"""Loops over subscripts that wrap: one turn through the operand after another; within a turn nothing wraps.
+"""Loops over subscripts that wrap: a loop over turns through the operand; within a turn nothing wraps.
 
-``B(i + j)`` modulo the extent of B is read from where i begins to the end of B, then from its beginning. A turn is a window of the index in
-which the operand is a plain one, so that whatever loops are made for its lattice step through what is stored.
+``B(i + j)`` modulo the extent of B is read from coordinate i to the end of B, then from its beginning. A turn is a window of the index j
+in which the subscript does not wrap, so that any loop for the lattice can step through the stored entries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def turns(context: Context, scope: Scope, access: Access, index: str) -> bool:
 def turn_by_turn(
     context: Context, scope: Scope, index: str, window: Window, access: Access, within: Callable[[Scope, Window], list[Step]]
 ) -> list[Step]:
-    """Return the loop over the turns of an operand in a window; ``within`` gives the loops of one turn."""
+    """Return the loop over the turns of an operand in a window; ``within`` returns the loops of one turn."""
     steps: list[Step] = []
     with context.names.block():
         found = stepping_level(context, scope, access, index)

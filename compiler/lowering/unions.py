@@ -1,8 +1,8 @@
-"""One loop over the union of several operands, around a body of parts each of which reads few of them.
+"""One loop over the union of several operands, for a body of several parts that each read few of them.
 
-The cases of an iteration lattice grow exponentially, and with a body for each of them so does the code. Where the body adds
-up several parts, the loop goes on while any operand has something left, and every operand is only noted to be stored or not;
-a part asks for those that it reads (``statements``).
+The cases of an iteration lattice grow exponentially, and with a body for each so does the code. If the body consists of
+several parts, the loop runs while any operand has entries left, and a variable for every operand says whether it is stored;
+each part tests the operands that it reads (``statements``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .scope import Scope, Window
 def united(
     context: Context, scope: Scope, index: str, window: Window, statement: Stmt, found: Domain, body: Body
 ) -> list[Step]:
-    """Return the loop over all coordinates of a domain, at each of which some point of its lattice is present."""
+    """Return the loop over all coordinates at which some point of a domain's lattice is present."""
     steps: list[Step] = []
     with context.names.block():
         cursors = cursors_of(context, scope, index, window, met([frozenset(stored_operands(found))]), steps)
@@ -46,14 +46,14 @@ def united(
 def undecided(
     context: Context, scope: Scope, statement: Stmt, cursors: list[Cursor], present: Mapping[Access, Var], body: Body
 ) -> list[Step]:
-    """Return the body once, in which the operands are stored where their variables say so."""
+    """Return one body, in which operands are stored if their variables are true."""
     for cursor in cursors:
         scope = scope.doubt(cursor.access, cursor.place(scope), present[cursor.access])
     return settle(context, scope, statement, body)
 
 
 def _with_coordinate(context: Context, cursor: Cursor, index: str, steps: list[Step]) -> Cursor:
-    """Declare the present coordinate of an operand; past its end it is the extent, which no coordinate is."""
+    """Declare the current coordinate of an operand; past its end it is the extent, which is no coordinate."""
     coordinate = Var(context.names.local(f"{index}_{context.tensors.key(cursor.access)}"), I64)
     past = context.size(cursor.level.index)
     steps.append(Declare(coordinate, Select(cursor.running, cursor.level.coordinate(cursor.position), past, I64)))
@@ -66,6 +66,6 @@ def _coordinate(cursor: Cursor) -> Var:
 
 
 def _running(found: Domain, cursors: Mapping[Access, Cursor]) -> Value:
-    """Return the condition that all operands of some point have something left; only the smallest points matter."""
+    """Return the condition that all operands of some point have entries left; only the smallest points matter."""
     left = {access: cursor.running for access, cursor in cursors.items()}
     return some([every([left[access] for access in cursors if access in point]) for point in least_points(found)])

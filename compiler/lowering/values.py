@@ -22,7 +22,7 @@ from .semiring import Semiring
 
 
 def value_of(context: Context, scope: Scope, expr: Expr) -> Value:
-    """Return the value of an expression at the present coordinates; absent operands have been removed before."""
+    """Return the value of an expression at the current coordinates; absent operands were removed before."""
     kind = context.value_type
     match expr:
         case Literal(number):
@@ -47,7 +47,7 @@ def value_of(context: Context, scope: Scope, expr: Expr) -> Value:
 
 
 def _product(semiring: Semiring, left: Value, right: Value, kind: Type) -> Value:
-    """Multiply; where the fill value of integers is no infinity by itself, it is made to annihilate."""
+    """Return a product. If the fill value is an integer that represents infinity, a product with it is made to be the fill value."""
     whole = Binary(semiring.multiply_on(kind), left, right, kind)
     if not semiring.overflows(kind):
         return whole
@@ -95,7 +95,7 @@ def _held_position(context: Context, scope: Scope, access: Access, storage: Stor
 
 
 def nonempty(context: Context, scope: Scope, assign: Assign) -> Value | None:
-    """Return the condition that the value of an assignment has an entry, from the flags of scalar workspaces; None: it always has."""
+    """Return the condition, by the flags of scalar workspaces, that the value of an assignment has an entry; None: it always has."""
 
     here = patterns(context, scope)
 
@@ -111,7 +111,7 @@ def _flag(scope: Scope, access: Access) -> Value | None:
 
 
 def _condition(scope: Scope, domain: Domain) -> Value | None:
-    """Return the condition that a domain holds where flagged scalars have been written as their flags say; None: it always does."""
+    """Return the condition that a domain holds, given the flags of scalar workspaces; None: it always does."""
     match domain:
         case Nowhere():
             return FALSE

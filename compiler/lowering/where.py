@@ -1,4 +1,4 @@
-"""Where statements: choose and make the workspaces that a producer fills, then lower producer and consumer."""
+"""Lowers where statements: chooses and makes the workspaces that a producer fills, then lowers producer and consumer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .context import Context, StoreFacts
 from .recovery import extent_of
 from .scope import Scope
 
-REGISTER_BYTES = 2048  # a workspace of constant size up to here is a local array: 32 vectors of 64 bytes
-DENSE_MODES = 1  # sparse workspaces of more modes are hashed: a dense array over them may be far too large
+REGISTER_BYTES = 2048  # a workspace of constant size up to this is an array in registers: 32 vectors of 64 bytes
+DENSE_MODES = 1  # sparse workspaces with more modes are hashed, since a dense array could be far too large
 
 
 def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
-    """Return producer and consumer around the workspaces that pass values between them."""
+    """Return the steps of producer and consumer, with those of the workspaces between them."""
     own = [context.workspaces[name] for name in filled(statement.producer) if name in context.workspaces and name not in scope.workspaces]
     with context.names.block():
         for workspace in own:
@@ -40,7 +40,7 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
 
 
 def filled(producer: Stmt) -> tuple[str, ...]:
-    """Return what a producer writes for its own ``where``; workspaces of nested ones live inside them."""
+    """Return the workspaces that a producer writes for its own ``where``, without those of nested ones."""
     match producer:
         case Where(consumer, _):
             return filled(consumer)
@@ -51,7 +51,7 @@ def filled(producer: Stmt) -> tuple[str, ...]:
 
 
 def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace]) -> tuple[list[Step], Scope]:
-    """Lower a producer part by part, and return the scope of what reads it: workspaces can once their last writers are through."""
+    """Lower a producer part by part, and return the scope of the consumer; a workspace can be read after its last writer."""
     parts = producer.statements if isinstance(producer, Block) else (producer,)
     steps: list[Step] = []
     for place, part in enumerate(parts):
@@ -67,7 +67,7 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
 def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
     kind = workspace.kind or _choose(context, scope, workspace, statement)
     zero = context.semiring.zero(context.value_type)
-    summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU, whose threads combine their parts
+    summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU threads combine their parts
     if filled_by_threads(statement.producer, workspace.name) and not summed:
         kind = _shared_kind(context, scope, workspace, kind, statement)
     asked = asks_pattern(context, scope, workspace.name, statement.consumer)
@@ -87,7 +87,7 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
 
 
 def _choose(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> str:
-    """Choose a kind: what asks for a pattern gets bits or a map, small constant sizes registers, the rest an array."""
+    """Choose a kind: bits or a map if the consumer needs the entries, registers for small constant sizes, else an array."""
     if not workspace.indices:
         return "scalar"
     if asks_pattern(context, scope, workspace.name, statement.consumer):
@@ -103,7 +103,7 @@ def _choose(context: Context, scope: Scope, workspace: Workspace, statement: Whe
 
 
 def _shared_kind(context: Context, scope: Scope, workspace: Workspace, kind: str, statement: Where) -> str:
-    """Return the kind of a workspace that threads fill together: an array, or a table of a GPU, as no two of them can put entries in one
+    """Return the kind of a workspace that threads fill together: an array, or a table on a GPU, since threads cannot add entries to one
     list."""
     if (kind != "scalar" and not keeps_entries(kind)) or (kind == "hashed" and context.on_gpu):
         return kind
@@ -113,7 +113,7 @@ def _shared_kind(context: Context, scope: Scope, workspace: Workspace, kind: str
 
 
 def asks_pattern(context: Context, scope: Scope, name: str, consumer: Stmt) -> bool:
-    """Whether a consumer hands the entries of a workspace on to something that stores only entries, through others or at once."""
+    """Whether a consumer passes the entries of a workspace, directly or through others, to something that stores only entries."""
     asking = {name for name, open_one in scope.workspaces.items() if open_one.held.keeps_entries}
     if context.assembly is not None:
         asking.add(context.result.tensor)
@@ -121,7 +121,7 @@ def asks_pattern(context: Context, scope: Scope, name: str, consumer: Stmt) -> b
 
 
 def _key_type(context: Context, workspace: Workspace) -> Type:
-    """Return 32 bits for the keys of one mode whose coordinates the result stores in 32 bits."""
+    """Return the type of keys: 32 bits for one mode whose coordinates the result stores in 32 bits, else 64."""
     if len(workspace.indices) == 1 and context.assembly is not None and context.narrow_result:
         return I32
     return I64

@@ -1,7 +1,7 @@
-"""The window of an index at one place of the nest: the range that it has left; and what follows once it has a value.
+"""The window of an index at one place of the nest, the range that tiles leave of it; and what follows when it gets a value.
 
-Tile loops narrow the window of the index that they cut; everything that only renames an index, or counts from the begin of
-its tile, follows from its value (Senanayake et al., sections 5.1 and 5.2).
+Loops over tiles narrow the window of the index that they cut. Indices that only rename another one, or count from the beginning of
+its tile, follow from its value (Senanayake et al., sections 5.1 and 5.2).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .resolve import Body
 from .scope import Scope, Window
 
 MANY = 4096
-"""From this many tiles, or iterations of a tile, a loop ends with the range, since empty iterations take time."""
+"""A loop with at least this many tiles, or iterations in a tile, ends with the parent's window, since empty iterations take time."""
 
 
 def window(context: Context, scope: Scope, index: str) -> Window:
@@ -40,7 +40,7 @@ def window(context: Context, scope: Scope, index: str) -> Window:
 
 
 def _pieces(context: Context, scope: Scope, index: str, whole: Window) -> Window:
-    """Return the range of an index that counts in its parent: where it is long, no more than the parent has left."""
+    """Return the range of an index that counts within its parent; a long one is limited to the parent's window."""
     relation = context.graph.maker(index)
     parent = relation.counts_in(index) if relation is not None else None
     if parent is None or (context.graph.constant_extent(index) or 0) <= MANY:
@@ -50,7 +50,7 @@ def _pieces(context: Context, scope: Scope, index: str, whole: Window) -> Window
 
 
 def gone_through(context: Context, scope: Scope, index: str) -> list[str]:
-    """Return an index and those that its loop goes through one after the other; the last one is what is iterated."""
+    """Return an index and the chain of indices that its loop iterates in its place; the last one is iterated."""
     found = [index]
     while isinstance(shape := context.graph.shape(found[-1], scope.coordinates), Through):
         found.append(shape.variable)
@@ -58,12 +58,12 @@ def gone_through(context: Context, scope: Scope, index: str) -> list[str]:
 
 
 def all_positions(context: Context, scope: Scope, entries: Entries) -> Window:
-    """Return the positions of the last collapsed level that lie below the present place of the operand, in a tile of coordinates."""
+    """Return the positions of the last collapsed level below the operand's current place, inside a tile of coordinates."""
     return _ranges(context, scope, entries)[-1]
 
 
 def path_range(context: Context, scope: Scope, along: Along) -> Window:
-    """Return the entries and ends of fibres that lie below the present place of the operand, in a tile of coordinates."""
+    """Return the range of items (entries and ends of fibres) below the operand's current place, inside a tile of coordinates."""
     *_, fibres, positions = _ranges(context, scope, entries_of(context, along.positions))
     return Window(add(fibres.low, positions.low), add(fibres.high, positions.high), fibres=(fibres.low, fibres.high))
 
@@ -74,7 +74,7 @@ def _ranges(context: Context, scope: Scope, entries: Entries) -> list[Window]:
     place = scope.place(access)
     levels = context.tensors.storage(scope, access).levels[place.depth : place.depth + len(chain)]
     tile = tile_of(context, scope, entries)
-    whole = context.on_gpu and tile is None and not place.depth  # lengths are known to host code, which sees no element of an array
+    whole = context.on_gpu and tile is None and not place.depth  # host code knows lengths, but cannot read arrays
     if whole and isinstance(levels[0].kind, Segmented):
         low, high = ZERO, context.tensors.level_length(scope, access, 1)
     elif levels[0].steps:
@@ -91,7 +91,7 @@ def _ranges(context: Context, scope: Scope, entries: Entries) -> list[Window]:
         whole = whole and low == ZERO and isinstance(level.kind, Segmented)
         if whole:
             high = context.tensors.level_length(scope, access, depth)
-        elif not level.kind.shares_positions:  # which counts as the level above
+        elif not level.kind.shares_positions:  # such a level has the positions of the level above
             low, high = _below(level, low), _below(level, high)
         found.append(Window(low, high))
     return found
@@ -105,7 +105,7 @@ def _below(level: Level, parent: Value) -> Value:
 
 
 def tile_of(context: Context, scope: Scope, entries: Entries) -> Window | None:
-    """Return the range of coordinates that tiles have left of what the entries are gone through for; None where it is whole."""
+    """Return the range that tiles leave of the coordinates whose entries are visited; None if it is whole."""
     if entries.cut is None:
         return None
     root = root_of(context, scope, entries.cut)
@@ -122,7 +122,7 @@ def divides(context: Context, scope: Scope, tiles: Tiles, root: str, parent: Win
 
 
 def tiled(context: Context, scope: Scope, tiles: Tiles, root: str, tile: Window) -> Scope:
-    """Return the scope inside a tile; pieces that were cut from the place in it before are pieces of the tile now."""
+    """Return the scope inside a tile; pieces of the place in a tile that were cut before become pieces of this tile."""
     own = scope.windows.get(tiles.inner)
     scope = scope.base(tiles.inner, tile.low)
     if own is None:
@@ -131,13 +131,13 @@ def tiled(context: Context, scope: Scope, tiles: Tiles, root: str, tile: Window)
     moved = {name: add(tile.low, base) for name, base in scope.bases.items() if name in below and name != tiles.inner}
     low = add(tile.low, own.low)
     left = Window(low, minimum(tile.high, add(tile.low, own.high)))
-    if tile.width is not None and own.width is not None:  # a whole piece of a whole tile, which ends before this does
+    if tile.width is not None and own.width is not None:  # a whole piece of a whole tile ends before the tile does
         left = Window(low, add(low, integer(own.width)), own.width)
     return replace(scope, bases={**scope.bases, **moved}).narrow(root, left)
 
 
 def coordinate_range(context: Context, scope: Scope, between: Between) -> Window:
-    """Return the coordinates between those at both ends of what is left of a range of positions.
+    """Return the range of coordinates between those at both ends of a window of positions.
 
     Those before the first and after the last stored one belong to the first and the last tile.
     """
@@ -157,7 +157,7 @@ def coordinate_range(context: Context, scope: Scope, between: Between) -> Window
 
 
 def narrowed(context: Context, scope: Scope, index: str, part: Window) -> Scope:
-    """Return the scope in which an index has a part of its range left; it counts from 0 in its tile."""
+    """Return the scope in which an index, which counts from 0 in its tile, has a part of its range as window."""
     root = root_of(context, scope, index)
     index = renamed(context, index)
     base = scope.bases.get(index)
@@ -171,7 +171,7 @@ def narrowed(context: Context, scope: Scope, index: str, part: Window) -> Scope:
 
 
 def entries_of(context: Context, index: str) -> Entries:
-    """Return the entries that a loop over positions goes through."""
+    """Return the entries over which a loop over positions runs."""
     shape = context.graph.shape(index)
     assert isinstance(shape, Entries), f"{index} does not count entries"
     return shape
@@ -183,7 +183,7 @@ def position_chain(context: Context, entries: Entries) -> tuple[Access, tuple[st
 
 
 def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Value) -> Scope:
-    """Make the last of some indices known by its value, and those before it, each of which goes through the next."""
+    """Return the scope with a value for the last of some indices, and for those before it, each of which iterates the next."""
     through = aliases[-1] if aliases else ""
     for alias in reversed(aliases):
         if isinstance(context.graph.shape(alias), Along):  # tiles of it count items, not positions
@@ -194,7 +194,7 @@ def with_aliases(context: Context, scope: Scope, aliases: list[str], value: Valu
 
 
 def _own_value(context: Context, scope: Scope, alias: str, value: Value, through: str) -> Value:
-    """Return the value of an index that goes through another one whose value is known."""
+    """Return the value of an index that iterates another one, given the value of that one."""
     relation = context.graph.maker(alias)
     if alias == through or relation is None or relation.renames:
         return value
@@ -202,14 +202,14 @@ def _own_value(context: Context, scope: Scope, alias: str, value: Value, through
 
 
 def renamed(context: Context, index: str) -> str:
-    """Return the variable that an index is another name of."""
+    """Return the variable for which an index is another name."""
     while (relation := context.graph.maker(index)) is not None and relation.renames:
         index = relation.parents[0]
     return index
 
 
 def opening(context: Context, statement: Stmt, index: str, aliases: list[str]) -> Body:
-    """Return the body of a loop over an original index; a level of an assembled result opens and closes around it."""
+    """Return the body of a loop over an original index; a level of an assembled result is opened before and closed after it."""
 
     def body(scope: Scope) -> list[Step]:
         value = scope.coordinates[index]
@@ -220,7 +220,7 @@ def opening(context: Context, statement: Stmt, index: str, aliases: list[str]) -
 
 
 def opened(context: Context, scope: Scope, statement: Stmt, index: str, body: Body | None = None) -> list[Step]:
-    """Lower a statement in which an original index has just become known; ``body`` where it is not lowered as it stands."""
+    """Lower a statement in which an original index has just got its value; ``body`` replaces the lowering of the statement itself."""
     lower = body or (lambda inside: context.lower(statement, inside))
     assembly = scope.assembly
     writes = assembly is not None and context.result.tensor in targets(statement) and assembly.stores(index)
