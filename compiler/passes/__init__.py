@@ -1,1 +1,1 @@
-"""Passes from loop IR to loop IR."""
+"""Passes that change loop IR, and the lists of passes for processors and for GPUs."""

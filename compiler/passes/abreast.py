@@ -1,8 +1,9 @@
-"""Rows whose elements lie side by side, as those of sliced levels do: a lane for each row (SELL-C, Kreutzer et al., 2014).
+"""Rows whose elements are interleaved, as in sliced levels: one lane for each row (SELL-C, Kreutzer et al., 2014).
 
 ``for i: for s in 0 .. slices[i / C + 1] - slices[i / C]: p = (slices[i / C] + s) * C + i % C; if harmless(p / C < ends[i]): t += ...``
-is as long for C rows in turn, and reads neighbours for neighbouring rows. So C of them are computed at once: nothing is added across lanes,
-no row has a rest, and where a row ends is asked lane by lane. Rows behind the last whole slice are computed one by one.
+has the same length for C consecutive rows, and reads neighbouring elements for neighbouring rows. So C rows are computed at once: nothing
+is added across lanes, no row has a remainder, and each lane tests whether its row has ended. Rows behind the last whole slice are
+computed one by one.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def rows_abreast(function: Function, setting: Setting) -> Function:
 
 
 def _rows_of_a_slice(loop: For) -> int | None:
-    """Return by how much a loop divides its variable to find the elements of a row, none of whose positions it asks in vain."""
+    """Return the number by which a loop divides its variable to find the elements of a row; None if there is no such number."""
     if not any(call.function == "harmless" for call in nodes_of(loop.body, Call)):
         return None
     found = {node.right.value for node in nodes_of(loop.body, Binary)
@@ -76,7 +77,7 @@ def _rows_of_a_slice(loop: For) -> int | None:
 
 
 def _is_plain(loop: For, rows: int) -> bool:
-    """Return whether a loop begins where a slice does, and may be cut into slices."""
+    """Return whether a loop begins at the start of a slice, and may be cut into slices."""
     match loop.low:
         case Const(value) | Binary("*", _, Const(value)):
             begins = int(value) % rows == 0
@@ -89,7 +90,7 @@ def _is_plain(loop: For, rows: int) -> bool:
 
 
 def _body_of(loop: For, rows: int, number: Var, lane: Var) -> Step:
-    """Return the body for the row of a lane, in which conditions that guard harmless additions are values."""
+    """Return the body for the row of a lane; additions under harmless conditions become unconditional additions of a choice."""
     body = substitute(loop.body, {loop.variable.name: Binary("+", multiply(number, integer(rows)), lane, I64)})
     declared: dict[str, Value] = {}
 
@@ -131,7 +132,7 @@ def _parts(value: Value, rows: int, lane: Var, declared: Mapping[str, Value]) ->
 
 
 def _added_where(condition: Value, then: Step) -> Step | None:
-    """Return additions to scalars that add 0 where a condition does not hold; None where a step does anything else."""
+    """Return additions to scalars that add 0 if a condition does not hold; None if a step does anything else."""
     made = list[Step]()
     for step in leaves(then):
         match step:

@@ -1,7 +1,7 @@
-"""Elements that a loop updates in every iteration, held in registers while it runs.
+"""Keeps elements that a loop updates in every iteration in registers while it runs.
 
-``for p: for k in 0 .. 32: Y[i*32 + k] += ...`` reads and writes the same row for every p. Where the row does not move
-with p and nothing else touches ``Y``, it is read into a ``registers`` array before the loop and written back after it.
+``for p: for k in 0 .. 32: Y[i*32 + k] += ...`` reads and writes the same row for every p. If the row does not depend on
+p and nothing else uses ``Y``, it is read into a ``registers`` array before the loop and written back after it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def keep_accumulators(function: Function, setting: Setting) -> Function:
 
 
 def _rows(loop: For) -> list[Row]:
-    """Return the rows that a loop only ever updates, all by loops over the same extent, and does not move."""
+    """Return the rows that a loop only updates, at the same place in all iterations, and in loops over the same extent."""
     if not _runs_through_rows(loop.body) or any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
         return []
     bound = {node.name for node in _declared(loop)}

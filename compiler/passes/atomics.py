@@ -1,4 +1,4 @@
-"""Atomic updates taken out of loops that do not move their target.
+"""Moves atomic updates out of loops in which their target does not change.
 
 ``for p: atomic y[i] += ...`` locks one element for every p. Where nothing else in the loop touches ``y``, the sum is made in a
 variable of the thread, or in a small array for the elements of a row, and added atomically once after the loop. Where threads have
@@ -50,7 +50,7 @@ from .manager import Setting
 
 IDENTITY = {"+": 0, "*": 1}
 LONGEST_ROW = 256
-"""Elements of a row up to which a thread keeps one beside the result."""
+"""The most elements of a row of which a thread keeps its own sums."""
 
 LONGEST_COPY = 300
 """Nodes of a loop's body up to which it is there twice, with locks and without."""
@@ -87,7 +87,7 @@ class _Target:
 
 
 def gather_atomics(function: Function, setting: Setting) -> Function:
-    """Return a kernel in which outermost loops that only update a place atomically do so once."""
+    """Return a kernel in which outermost loops that only update a place atomically do so once, after the loop."""
     if not any(node.atomic for node in nodes_of(function.body, Store)):
         return function
     types = {name: Type(kind) for name, kind in array_types(function).items()}
@@ -109,7 +109,7 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
 
 
 _Tile = tuple[str, str]
-"""The variables that hold the begin and end of a tile of positions."""
+"""The variables with the begin and the end of a tile of positions."""
 
 
 def _tiles(loop: For) -> frozenset[_Tile]:
@@ -127,7 +127,7 @@ def _tiles(loop: For) -> frozenset[_Tile]:
 
 
 def _targets(loop: For | While) -> list[_Target]:
-    """Return the places that a loop updates atomically and does not move, of arrays that it does not touch otherwise."""
+    """Return the places that a loop updates atomically, that do not change in it, and whose arrays it does not use otherwise."""
     if any(isinstance(node.tag, Parallel | Dealt) for node in nodes_of(loop.body, For)):
         return []
     moved = {node.variable.name for node in nodes_of(loop, Declare, SetVar, For)}
@@ -191,7 +191,7 @@ def _block(store: Store, along: list[For]) -> _Target | None:
 
 
 def _length(row: For) -> int | None:
-    """Return how many elements a loop goes along, where that is a constant: of a whole row, or of a tile of one."""
+    """Return over how many elements of a row a loop runs, if that is a constant; else None."""
     match row.low, row.high:
         case Const(0), Const(extent):
             return int(extent)
@@ -285,7 +285,7 @@ def _gathered_while(loop: While, found: list[_Target], types: dict[str, Type], f
 
 
 def _inside_tile(loop: For, low: Var, high: Var, tiles: frozenset[_Tile]) -> tuple[Var, Value] | None:
-    """Return the index of the segment that a loop runs through, and the condition that no other tile has a part of it."""
+    """Return the index of the segment of a loop, and the condition that no other tile has a part of it."""
     match loop.low, loop.high:
         case Binary("max", begin, Var(first)), Binary("min", end, Var(past)) if (first, past) in tiles:
             match _uncast(begin), _uncast(end):
@@ -299,10 +299,10 @@ def _uncast(expr: Value) -> Value:
 
 
 def _detour(target: _Target, owned: Value | None, kind: Type, fresh: Callable[[str], str]) -> _Detour:
-    """Gather in a variable, or a row in an array; that is copied before it is added, so that it can live in registers itself.
+    """Sum in a variable, or for a row in an array. The array is copied before it is added, so that it can be in registers itself.
 
     Args:
-        owned: where it holds no other thread updates the target.
+        owned: the condition that no other thread updates the target.
     """
     store, row, place = target.store, target.row, target.place
     neutral = Const(IDENTITY[store.op], kind)
@@ -327,7 +327,7 @@ def _renamed(loop: For, fresh: Callable[[str], str]) -> For:
 
 
 def _unlocked(owned: Value | None, alone: Step, shared: Step) -> Step:
-    """Return an update that is atomic only where another thread may meet it."""
+    """Return an update that is atomic only if another thread may update the same element."""
     if owned is None:
         return shared
     return If(owned, transform(alone, lambda node: replace(node, atomic=False) if isinstance(node, Store) else node), shared)

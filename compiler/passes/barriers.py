@@ -1,4 +1,4 @@
-"""Barriers around what the threads of a block or warp write and others of them touch."""
+"""Inserts barriers around writes of threads of a block or warp to arrays that other threads of it use."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ..ir.rewrite import as_steps, mentions, nodes_of, walk, written_arrays
 
 
 def named_arrays(node: Node) -> Iterator[str]:
-    """Yield the array that a node reads, writes or passes on, if it does."""
+    """Yield the array that a node reads, writes or passes on, if there is one."""
     match node:
         case Load(array) | Store(array) | Fill(array) | ArrayRef(array):
             yield array
 
 
 def with_barriers(steps: Steps, group: Group, own: frozenset[str]) -> Steps:
-    """Put barriers around what writes an array that something else of the member touches."""
+    """Put barriers around steps that write an array which other steps of the block or warp use."""
     touched: dict[str, int] = {}
     for atom in _atoms(steps):
         for array in _touches(atom) - own:
@@ -63,10 +63,10 @@ def with_barriers(steps: Steps, group: Group, own: frozenset[str]) -> Steps:
 
 
 def _moving(step: Step, moved: frozenset[str] | None) -> set[str]:
-    """Return the arrays that a dealt loop writes again and again, whose elements do not stay with one thread.
+    """Return the arrays that a dealt loop writes repeatedly, and whose elements different threads write.
 
     Args:
-        moved: the variables that loops around change, None where there is none around.
+        moved: the variables that loops around change; None if there is no loop around.
     """
     match step:
         case For(tag=Dealt()):
@@ -78,7 +78,7 @@ def _moving(step: Step, moved: frozenset[str] | None) -> set[str]:
 
 
 def _stays(loop: For, array: str, moved: frozenset[str]) -> bool:
-    """Return whether a thread has the same elements of an array whenever a dealt loop runs: those of its own iterations."""
+    """Return whether each thread uses the same elements of an array, those of its own iterations, whenever a dealt loop runs."""
     dealt = [node for node in nodes_of(loop, For) if isinstance(node.tag, Dealt)]
     counters = {node.variable.name for node in dealt}
     changing = (moved | {node.variable.name for node in nodes_of(loop, Declare, SetVar, For)}) - counters
@@ -90,7 +90,7 @@ def _stays(loop: For, array: str, moved: frozenset[str]) -> bool:
 
 
 def _atoms(step: Step) -> Iterator[Node]:
-    """Yield what stands between barriers: dealt loops, what is done once, and the rest by the expressions in it."""
+    """Yield the units between barriers: dealt loops, steps that are done once, and the expressions of other steps."""
     match step:
         case Steps(statements):
             for inner in statements:
@@ -112,7 +112,7 @@ def _touches(node: Node) -> set[str]:
 
 
 def _by_one_alone(steps: Steps) -> set[str]:
-    """Return the arrays that only one thread touches."""
+    """Return the arrays that only one thread uses."""
     others = {array for atom in _atoms(steps) if not isinstance(atom, Once) for array in _touches(atom)}
     return {array for atom in _atoms(steps) for array in _touches(atom)} - others
 
@@ -126,7 +126,7 @@ def _atomically(steps: Steps) -> set[str]:
 
 
 def _without_repeats(steps: Steps) -> Steps:
-    """Leave out a barrier that stands right behind another."""
+    """Leave out a barrier directly after another one."""
     made: list[Step] = []
     for step in steps.statements:
         inner = _without_repeats(step) if isinstance(step, Steps) else step

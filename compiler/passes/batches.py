@@ -1,15 +1,14 @@
-"""Sums of short rows: the terms of many rows first, then the sum of each.
+"""Sums of short rows in batches: first the terms of many rows are computed, then the sum of each row.
 
-``for i: for p in pos[i] .. pos[i + 1]: t += A[p] * x[crd[p]]`` ends its inner loop once a row, at a place that branch prediction
-misses, and the work that the processor had begun by then is lost: with ten elements a row that costs more than the additions. As rows
-follow one another, one loop over ``pos[first] .. pos[past]`` in full vectors computes the terms of several rows, into an array that stays
-in the first cache; what is left to do for a row is to add up to 16 or 32 of them, without asking how many there are (``row_sums``). If
-all rows are short, several of them are added side by side.
+``for i: for p in pos[i] .. pos[i + 1]: t += A[p] * x[crd[p]]`` ends its inner loop once for each row. Branch prediction misses that, and
+the work that the processor has begun is lost: with ten elements in a row that costs more than the additions. Since rows are consecutive,
+one loop over ``pos[first] .. pos[past]`` in full vectors computes the terms of several rows, into an array that stays in the first cache.
+For each row up to 16 or 32 terms are then added without a loop (``row_sums``). If all rows are short, several are added at once.
 
-Which rows come in batches is decided as they come. Not those of blocks with long rows, for which whole vectors are cheaper. Nor those
-of blocks where most rows are as long as the one before: processors learn where such loops end. Long ones among them are added in vectors,
-short ones one element after the other. Of blocks without elements nothing is read. Where terms depend on their row, as where coordinates
-are counted from it, there are no batches, and it is told apart only whether rows are alike.
+Each block of rows decides at run time. Blocks with long rows are not batched, since whole vectors are cheaper. Neither are blocks in which
+most rows are as long as the row before, since processors predict the ends of such loops; long rows among them are added in vectors, short
+ones one element after the other. Of blocks without elements nothing is read. If terms depend on their row, for example because coordinates
+are relative to it, there are no batches, and only blocks with equal rows are distinguished from others.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from .simplify import simplify_expression
 from .sums import asking_ahead
 
 SHORT = 24
-"""Elements of a row, on average over a block, up to which its sums are made in batches."""
+"""The most elements of a row, on average over a block, for which sums are made in batches."""
 
 AT_ONCE = 16
 """Terms of a row that are added without asking how many there are; twice as many where rows have more than ``AVERAGE_ONCE`` on average."""
@@ -57,20 +56,20 @@ AVERAGE_ONCE = 14
 for the others is mispredicted then, which takes longer than adding as many zeros."""
 
 AVERAGE_BESIDE = 12
-"""Elements of a row, on average over a block, up to which it is asked whether all rows are short enough to be added side by side."""
+"""The most elements of a row, on average over a block, for which the block tests whether all rows are short enough to be added at once."""
 
 BESIDE = (4, 8, 16)
-"""Elements of the longest row of a block up to which rows are added side by side, with as many places for each: the fewest that suffice."""
+"""Lengths for which rows are added at once: the least one that the longest row of a block does not exceed is used."""
 
 
 ROWS_BESIDE = 4
-"""Rows whose lanes are added to one another at once."""
+"""The number of rows whose lanes are added together."""
 
 STEADY = 1 / 4
-"""Share of a block's rows that may be longer or shorter than the one before if the rows count as alike."""
+"""The largest share of a block's rows that may differ in length from the row before, if rows are to count as alike."""
 
 STEADY_SHORT = 1 / 2
-"""The same for rows of ``AVERAGE_STEADY`` elements and fewer, on average, whose sums lose less time at their ends."""
+"""The same for rows of at most ``AVERAGE_STEADY`` elements on average, which lose less time at their ends."""
 
 AVERAGE_STEADY = 8
 
@@ -124,7 +123,8 @@ class _Batches:
         self.firsts, self.pasts = ([Var(fresh(f"{found.loop.variable.name}_{part}"), I64) for found in sums] for part in ("first", "past"))
 
     def made(self) -> tuple[Step, list[Allocate]]:
-        """Return the loop, and the arrays for terms that it needs from outside; what lies behind terms is read, so they begin as zeros."""
+        """Return the loop, and the arrays of terms, which are allocated outside. They begin as zeros, since elements behind the terms are
+        read."""
         loop, number = self.loop, Var(self.fresh(f"{self.loop.variable.name}_block"), I64)
         rows, size = _minus(loop.high, loop.low), rows_a_block(loop.tag)
         assert size is not None
@@ -151,7 +151,7 @@ class _Batches:
         return block([*steps, over_blocks]), [] if tag else rooms
 
     def _dealt_out(self, rows: Value, size: int) -> tuple[list[Step], Value, Parallel | None]:
-        """Return how many rows are a block, after what that takes, and how threads share blocks."""
+        """Return the steps that compute the rows of a block, their number, and the tag of the loop over blocks."""
         tag = self.loop.tag
         if not isinstance(tag, Parallel):
             return [], Const(size, I64), None
@@ -162,32 +162,32 @@ class _Batches:
         return [Declare(a_block, Binary("min", several, Const(size, I64), I64))], a_block, tag
 
     def _ends(self) -> Iterator[Declare]:
-        """Yield where the elements of a block begin and end."""
+        """Yield the declarations of the begin and the end of a block's elements."""
         for found, first, past in zip(self.sums, self.firsts, self.pasts, strict=True):
             for end, row in ((first, self.first), (past, self.past)):
                 yield Declare(end, substitute(found.begin, {self.loop.variable.name: row}))
 
     def _are_longer(self, number: int, length: int) -> Value:
-        """Return whether a block's rows have more elements than ``length`` on average."""
+        """Return the condition that a block's rows have more than ``length`` elements on average."""
         most = Binary("*", self.rows, Const(length, I64), I64)
         return Binary("<", most, _minus(self.pasts[number], self.firsts[number]), BOOL)
 
     def _are_empty(self) -> Value:
-        """Return whether a block's rows have no elements at all, as most blocks of hypersparse matrices."""
+        """Return the condition that a block has no elements, as most blocks of hypersparse matrices."""
         empty: Value = Const(True, BOOL)
         for first, past in zip(self.firsts, self.pasts, strict=True):
             empty = Binary("and", empty, Binary("==", first, past, BOOL), BOOL)
         return simplify_expression(empty)
 
     def _are_alike(self) -> Value:
-        """Return whether a block's rows have as many elements as its first row, on average."""
+        """Return the condition that most of a block's rows are as long as the row before."""
         second = substitute(self.sums[0].begin, {self.loop.variable.name: _plus(self.first, Const(1, I64))})
         alike = Binary("*", self.rows, _minus(second, self.firsts[0]), I64)
         return Binary("==", _minus(self.pasts[0], self.firsts[0]), alike, BOOL)
 
     def _longest(self) -> Iterator[Step]:
-        """Yield the steps that find the length of the longest row; rows that are alike, or long on average, count as longer than are
-        added side by side."""
+        """Yield the steps that find the length of the longest row. For rows that are alike, or long on average, they give a length that
+        is too long for adding rows at once."""
         long: Value = self.alike
         for number in range(len(self.sums)):
             long = Binary("or", long, self._are_longer(number, AVERAGE_BESIDE), BOOL)
@@ -196,8 +196,8 @@ class _Batches:
         yield If(Binary("==", self.longest, Const(0, I64), BOOL), self._rows(each))
 
     def _steadiness(self) -> Step:
-        """Return what counts the rows that are not as long as the one before, where they are short enough for batches and not so short that
-        they are added side by side anyhow."""
+        """Return the step that counts the rows that differ in length from the row before. It is done only if rows are short enough for
+        batches, and not so short that they are added at once anyway."""
         row, changes = self.loop.variable, Var(self.fresh(f"{self.loop.variable.name}_changes"), I64)
         length = row_length(self.sums[0].begin, row)
         before = simplify_expression(substitute(length, {row.name: _minus(row, Const(1, I64))}))
@@ -213,14 +213,14 @@ class _Batches:
         )))  # fmt: skip
 
     def _chosen(self) -> Step:
-        """Return the way that suits a block's rows."""
+        """Return the step that chooses the way to sum a block's rows."""
         one_by_one, rows = self._one_by_one(), self._rows(self.loop.body)
-        if self.moving:  # no terms of all first: two ways are one, since compilers have registers for few
+        if self.moving:  # without batches two of the ways are one, since more would need too many registers
             return If(Binary("or", one_by_one, Unary("not", self.alike, BOOL), BOOL), rows, self._foreseen())
         return If(one_by_one, rows, If(self.alike, self._foreseen(), self._uneven()))
 
     def _one_by_one(self) -> Value:
-        """Return whether a block's rows are few, long, or alike and more than are added at once: vectors of each row are cheapest."""
+        """Return the condition that vectors of each row are cheapest: rows are few, long, or alike and longer than are added at once."""
         whole: Value = Binary("<", self.rows, Const(FEWEST, I64), BOOL)
         regular = Binary("and", self.alike, self._are_longer(0, AT_ONCE), BOOL)
         for condition in (regular, *(self._are_longer(number, SHORT) for number in range(len(self.sums)))):
@@ -228,12 +228,12 @@ class _Batches:
         return whole
 
     def _foreseen(self) -> Step:
-        """Return the loop over rows whose ends are predicted: in vectors if rows are long enough, else element by element."""
+        """Return the loop over rows of equal lengths, whose ends are predicted: in vectors if rows are long enough, else by elements."""
         vectors, alone = (self._rows(self._in_order(tag)) for tag in (Vector(vectors=1, foreseen=True), Unroll(1)))
         return If(self._are_longer(0, AVERAGE_STEADY), vectors, alone)
 
     def _in_order(self, tag: Vector | Unroll) -> Step:
-        """Return a row's body with a tag on its sums, and prefetches of the elements that later rows read in order."""
+        """Return a row's body with a tag on its sums, and with prefetches of elements of later rows that are read in order."""
         loops = {id(found.loop) for found in self.sums}
 
         def change(loop: For) -> Step:
@@ -250,7 +250,7 @@ class _Batches:
         return For(self.loop.variable, self.first, self.past, body, origin=self.loop.origin)
 
     def _uneven(self) -> Step:
-        """Return what sums rows whose ends are not predicted: terms of all first."""
+        """Return the steps that sum rows of different lengths in a batch: first all terms, then the sums."""
         ends = zip(self.sums, self.rooms, self.firsts, self.pasts, strict=True)
         twice = [self._are_longer(number, AVERAGE_ONCE) for number in range(len(self.sums))]
         at_once = [
@@ -266,7 +266,7 @@ class _Batches:
         return Steps((*terms, If(Binary("<", Const(BESIDE[-1], I64), self.longest, BOOL), one_row, self._beside(placed))))
 
     def _beside(self, placed: list[Placed]) -> Step:
-        """Return what sums rows none of which is long, some of them at once; as many as make a whole number of vectors, then the others."""
+        """Return the steps that sum short rows, several at once: first whole groups of rows, then the remaining ones."""
         row, behind, rest = self.loop.variable, Const(self.room_length, I64), Var(self.fresh(f"{self.loop.variable.name}_rest"), I64)
         groups, left = list[Step](), list[Step]()
         for each in placed:

@@ -1,4 +1,4 @@
-"""How many threads the blocks of a kernel have, and how many registers each of these."""
+"""Chooses the number of threads of a kernel's blocks, and of registers of a thread."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ..ir.rewrite import nodes_of
 WARP = 32
 
 WARPS, THREADS, MOST_THREADS = 8, 256, 1024
-"""Threads of a block, if the loops do not say how many."""
+"""The default number of threads of a block."""
 ALONE_BYTES = 64 * 1024
-"""A block that shares so many bytes has a multiprocessor next to alone, and so all the threads that there may be."""
+"""A block with at least this many bytes of shared memory has a multiprocessor almost to itself, and gets the most threads."""
 
 MOST_REGISTERS = 255
-"""That a thread can have."""
+"""The most registers that a thread can have."""
 
 
 def lanes_of(loop: For) -> int:
     """Return how many lanes the warps of a kernel have.
 
     Raises:
-        ScheduleError: a loop asks for others than another.
+        ScheduleError: two loops ask for different numbers.
     """
     tags = (node.tag for node in nodes_of(loop, For) if isinstance(node.tag, Dealt))
     asked = {tag.lanes for tag in tags if tag.unit == "warp"}
@@ -44,7 +44,7 @@ def lanes_of(loop: For) -> int:
 
 
 def threads_of(loop: For) -> int:
-    """Return how many threads a block has: as its loops say, where these are as long for all blocks."""
+    """Return how many threads a block has: the iterations of its loops, if these are the same for all blocks, else the default."""
     assert isinstance(loop.tag, Dealt)
     if loop.tag.unit != "block":
         return THREADS
@@ -64,10 +64,10 @@ def _bytes_of_block(made: Allocate) -> int:
 
 
 def registers_of(loop: For) -> int:
-    """Return how many registers a thread has at most; 0: as many as the compiler gives it.
+    """Return the most registers of a thread; 0: the compiler decides.
 
-    The compiler takes few, so that many threads are there at once. Where several iterations load at once, so that loads do not wait for one
-    another, it would put them off, one behind the other, to save registers: there it may take all.
+    The compiler uses few registers, so that many threads run at once. If several iterations load at once, so that their loads overlap, it
+    would put the loads one after another to save registers; in that case it may use all of them.
     """
     tags = [node.tag for node in nodes_of(loop, For)]
     asked = [tag.registers for tag in tags if isinstance(tag, Dealt) and tag.registers]
@@ -76,7 +76,7 @@ def registers_of(loop: For) -> int:
 
 
 def _extent(loop: For, values: Mapping[str, Value]) -> int | None:
-    """Return how many iterations a loop has at most, where that is a constant; ``values``: what scalars were declared with."""
+    """Return the most iterations of a loop if that is a constant, else None; ``values`` has the declared values of scalars."""
     low = loop.low
     match loop.high:
         case Binary("/", Binary("+", Binary("-", last, first), Const(rest)), Const(size)) if low == ZERO:  # of tiles in a tile
@@ -87,7 +87,7 @@ def _extent(loop: For, values: Mapping[str, Value]) -> int | None:
 
 
 def _beyond(value: Value, low: Value, values: Mapping[str, Value]) -> int | None:
-    """Return how far a value lies beyond another one at most, where that is a constant."""
+    """Return the largest difference of a value to another one if that is a constant, else None."""
     if value == low:
         return 0
     match value, low:

@@ -1,6 +1,6 @@
-"""Sums that threads of a GPU make in order, each with its first component in a slot (``lowering.carries``); slots are added afterwards.
+"""Sums that GPU threads make in order: each thread's sum for its first component goes to a slot (``lowering.carries``), added afterwards.
 
-A segmented reduction in order of the slots, the same for every run: ``csrc/st_cuda.h`` has it, a level of blocks after another.
+Slots are added by a segmented reduction in a fixed order, level by level (csrc/st_cuda.h), so that every run gives the same result.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from ..ir.rewrite import array_types, as_steps, nodes_of, transform
 from .manager import Setting
 
 CARRIED = ("+", "*", "min", "max", "and", "or")
-"""The operators by whose numbers ``st_carry`` knows them."""
+"""The operators in the order of their numbers for ``st_carry``."""
 UNUSED = integer(-1)
 
 
 def carry_in_order(function: Function, setting: Setting) -> Function:
-    """Return a function in which what is carried is put into slots, which are added behind the kernel.
+    """Return a function in which carried sums are put into slots, which are added after the kernel.
 
     Raises:
-        ScheduleError: how many tiles there are is known inside the kernel alone, or other threads add to the same array.
+        ScheduleError: the number of tiles is known only inside the kernel, or the array is updated in other ways too.
     """
     if carried(function) is None:
         return function
@@ -65,7 +65,7 @@ def carry_in_order(function: Function, setting: Setting) -> Function:
 
 
 def carried(function: Function) -> str | None:
-    """Return what is still to be carried."""
+    """Return a fault: a store whose carried sum is not in a slot yet; None if there is none."""
     return next((f"sums of {store.array} are not in slots" for store in _stores(function.body)), None)
 
 
@@ -98,8 +98,8 @@ def _with_slots(loop: For, types: Mapping[str, Type], fresh: Callable[[str], str
 
 
 def _in_slots(loop: For, array: str, carry: Carry, to: str, kept: str, kind: Type, fresh: Callable[[str], str]) -> For:
-    """Return a loop in which updates of an array go to slots. Where a tile has one element, its sum stays in a register until the end of
-    the tile, and no number is read back from memory."""
+    """Return a loop in which updates of an array go to slots. If a slot has one element, its sum stays in a register until the end of the
+    tile, and is not read back from memory."""
     loops = [node for node in (loop, *nodes_of(loop.body, For)) if node.variable.name in carry.slot.variables]
     tiles = [node for node in loops if node.variable.name == loops[-1].variable.name]
     if carry.width != ONE or any(isinstance(node.tag, Dealt) for tile in tiles for node in nodes_of(tile.body, For)):
@@ -122,7 +122,7 @@ def _is_carried(node: Node, array: str) -> bool:
 
 
 def _kept_in_registers(store: Store, first: Var, total: Var, fresh: Callable[[str], str]) -> Step:
-    """Return an update of the first component that a thread comes to, or of one that no other thread adds to."""
+    """Return an update of the thread's first component, in a register, or of another component, to which no other thread adds."""
     at, added = Var(fresh("at"), I64), Var(fresh("added"), total.type)
     again = If(Binary("==", first, at, BOOL), SetVar(total, added, store.op), Store(store.array, at, added, store.op))
     begin = Steps((SetVar(first, at), SetVar(total, added)))
@@ -130,7 +130,7 @@ def _kept_in_registers(store: Store, first: Var, total: Var, fresh: Callable[[st
 
 
 def _kept(store: Store, to: str, kept: str, kind: Type, fresh: Callable[[str], str]) -> Step:
-    """Return an update of the thread's slot, or of a component that no other thread adds to."""
+    """Return an update of the thread's slot, or of another component, to which no other thread adds."""
     assert store.carry is not None
     at, place, added = Var(fresh("at"), I64), Var(fresh("slot"), I64), Var(fresh("added"), kind)
     beside = remainder(at, store.carry.width)
@@ -148,7 +148,7 @@ def _kept(store: Store, to: str, kept: str, kind: Type, fresh: Callable[[str], s
 
 
 def _tiles(loop: For, carry: Carry) -> For:
-    """Return the loop over the outermost of the tiles that a slot's number is of."""
+    """Return the loop over the outermost tiles in the number of a slot."""
     dealt = [node for node in (loop, *nodes_of(loop.body, For)) if node.variable.name in carry.slot.variables]
     declared = {node.variable.name for node in (loop, *nodes_of(loop.body, For, Declare))}
     if dealt and dealt[0].low == ZERO and not declared & dealt[0].high.variables:
@@ -157,7 +157,7 @@ def _tiles(loop: For, carry: Carry) -> For:
 
 
 def _first(slot: Value, tile: Var, number: Value) -> Value:
-    """Return the first slot of a tile of so high a number: loops inside of it stand at their first iteration, which is number 0."""
+    """Return the first slot of the tile with a number: in it, the variables of inner loops are 0."""
     if tile.name not in slot.variables:
         return ZERO if slot.variables else slot
     match slot:

@@ -1,4 +1,4 @@
-"""Scalars to which all threads of a block or warp add: which they are, and where each thread's own sum begins."""
+"""Scalars to which all threads of a block or warp add: finds them, and gives the first value of each thread's own sum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def zero(kind: Type) -> Const:
 
 
 def updated_scalars(body: Steps, counter: Var) -> dict[str, tuple[Var, str]]:
-    """Return the scalars of outside that a loop's body updates, with the operator of all their updates."""
+    """Return the scalars from outside that a loop's body updates, with the operator of their updates."""
     own = {node.variable.name for node in nodes_of(body, Declare, For)} | {counter.name}
     found: dict[str, tuple[Var, str]] = {}
     for node in walk(body):
@@ -48,7 +48,7 @@ def _operator(update: SetVar) -> str | None:
 
 
 def identity(op: str, kind: Type) -> Const:
-    """Return the value that changes nothing."""
+    """Return the identity of an operator."""
     if kind == BOOL:
         return Const(op == "and" or op == "*" or op == "min", BOOL)
     if op in ("+", "or"):
@@ -63,7 +63,7 @@ def identity(op: str, kind: Type) -> Const:
 
 
 def renamed(body: Steps, variable: Var, own: Var, op: str) -> Steps:
-    """Return the body with another variable in place of one, which is only updated."""
+    """Return the body with a variable, which is only updated, replaced by another one."""
 
     def change(node: Node) -> Node:
         if isinstance(node, SetVar) and node.variable.name == variable.name:

@@ -1,8 +1,8 @@
-"""One loop over all entries where rows do not matter.
+"""Joins loops over rows and their entries to one loop over all entries if the row does not matter.
 
-The segments of a compressed level follow one another, so ``for i in 0 .. n: for p in pos[i] .. pos[i + 1]: values[p] = f(p)`` is
-``for p in pos[0] .. pos[n]``, where nothing asks for the row: what a function makes of every entry is one long loop, which vectors go
-through whatever the length of rows. Through several levels it is the same, from the innermost on.
+The segments of a compressed level are consecutive, so ``for i in 0 .. n: for p in pos[i] .. pos[i + 1]: values[p] = f(p)`` is
+``for p in pos[0] .. pos[n]`` if nothing uses the row. A function of every entry is then one long loop, which is cut into vectors whatever
+the lengths of rows. Several levels are joined one after another, from the innermost outwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .manager import Setting
 from .segments import is_place
 
 PIECE = 4096
-"""Entries that a thread claims at a time, where a schedule deals rows out a few at a time."""
+"""Entries in a chunk, if the schedule gives rows to threads in chunks."""
 
 
 def join_segments(function: Function, _: Setting) -> Function:
@@ -51,7 +51,7 @@ def _loaded(expr: Value) -> Value:
 
 
 def _is_segment(low: Value, high: Value, row: Var) -> bool:
-    """Whether two bounds are those of the segment of a row, or of the segments of all that lies below it."""
+    """Whether two bounds are those of the segment of a row, possibly through several levels."""
     first, last = _loaded(low), _loaded(high)
     if not isinstance(first, Load) or not isinstance(last, Load) or first.array != last.array:
         return False
@@ -60,14 +60,14 @@ def _is_segment(low: Value, high: Value, row: Var) -> bool:
 
 
 def _is_whole(loop: For, sizes: frozenset[str]) -> bool:
-    """Whether a loop over segments begins and ends where there are positions: at all rows, or at the ends of segments above."""
+    """Whether a loop over segments runs over all rows, or over a segment of the level above."""
     if loop.low == Const(0, loop.variable.type):
         return isinstance(loop.high, Const) or (isinstance(loop.high, Var) and loop.high.name in sizes)
     return all(isinstance(_loaded(end), Load) for end in (loop.low, loop.high))
 
 
 def _is_by_entry(loop: For) -> bool:
-    """Whether all that an iteration does is to store values at its own place."""
+    """Whether an iteration only stores values at its own place."""
     statements = (node for node in walk(loop.body) if isinstance(node, Step))
     return all(
         isinstance(step, Steps | Declare | Prefetch) or (isinstance(step, Store) and step.index == loop.variable and not step.op)
@@ -76,7 +76,7 @@ def _is_by_entry(loop: For) -> bool:
 
 
 def _at(bound: Value, place: Value) -> Value:
-    """Return a bound of a segment, for another place than that of its row."""
+    """Return a bound of a segment with another expression in place of the row."""
     if isinstance(bound, Cast):
         return replace(bound, operand=_at(bound.operand, place))
     assert isinstance(bound, Load)
@@ -84,7 +84,7 @@ def _at(bound: Value, place: Value) -> Value:
 
 
 def _dealt(tag: object) -> Parallel | None:
-    """Return how entries are dealt out where rows were."""
+    """Return the tag of the loop over entries, given that of the loop over rows."""
     if not isinstance(tag, Parallel):
         return None
     return Parallel(tag.chunking) if tag.chunking in (None, "static") else Parallel(tag.chunking, PIECE)

@@ -1,4 +1,4 @@
-"""Loops and register arrays brought into the form that vectors want: counted from zero, each array with a name of its own."""
+"""Prepares loops and register arrays for vectors: loops count from zero, and each array has a name of its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def count_from_zero(function: Function, setting: Setting) -> Function:
 
 
 def _extent(low: Value, high: Value) -> int | None:
-    """Return the constant that ``high`` lies above a ``low`` that is none."""
+    """Return the constant difference of ``high`` and a ``low`` that is not a constant; None if it is not constant."""
     match high:
         case Binary("+", begin, Const(value)) if begin == low and not isinstance(low, Const) and is_pure(low):
             return int(value)
@@ -79,7 +79,7 @@ def shared_register_names(function: Function) -> str | None:
 
 
 def _renamed(statement: Step, old: str, new: str) -> Step:
-    """Rename an array, down to where another one of its name is allocated."""
+    """Rename an array, except inside blocks that allocate another array of its name."""
     if isinstance(statement, Steps):
         places = [place for place, inner in enumerate(statement.statements) if isinstance(inner, Allocate) and inner.array == old]
         end = places[0] if places else len(statement.statements)

@@ -1,7 +1,7 @@
-"""A pass that makes a kernel count what it does: operations on values, loads, stores, iterations, and elements of workspaces.
+"""A pass that makes a kernel count its operations on values, loads, stores, iterations, and elements of workspaces.
 
-It stands behind the passes that do not depend on the processor, so that a schedule has the same counts everywhere. The kernel gets one
-more array, ``COUNTS``; it is meant to run in one thread.
+It comes after the passes that do not depend on the processor, so that a schedule has the same counts everywhere. The kernel gets one
+more array, ``COUNTS``, and must run in one thread.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from ..ir.rewrite import is_pure, walk
 from .manager import Setting
 
 COUNTED = ("flops", "loads", "stores", "iterations", "alive", "workspace")
-"""What the places of the array hold; ``alive`` are the elements of workspaces at a moment, ``workspace`` the most of them."""
+"""The counts in the order of the array; ``alive`` is the current number of elements of workspaces, ``workspace`` the largest."""
 
 COUNTS = ("#counts", "values")
-"""The source of the parameter that takes the counts; no tensor has such a name."""
+"""The source of the parameter for the counts; no tensor can have this name."""
 
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _LOGICAL = frozenset(("and", "or"))
@@ -56,10 +56,10 @@ Charge = Counter[str]
 
 
 def count_operations(function: Function, setting: Setting, workspaces: Collection[str]) -> Function:
-    """Return a kernel that does the same and counts it.
+    """Return a kernel that computes the same and counts its operations.
 
     Args:
-        workspaces: the arrays whose elements count as elements of workspaces.
+        workspaces: the arrays that are workspaces.
     """
     fresh = setting.fresh
     counts = ArrayParameter(fresh("counts"), I64, COUNTS, writable=True)
@@ -69,7 +69,7 @@ def count_operations(function: Function, setting: Setting, workspaces: Collectio
 
 
 def _computed(function: Function) -> frozenset[str]:
-    """Return the variables and arrays that hold values, or what is computed from them: all else are places and coordinates."""
+    """Return the variables and arrays that hold values or results computed from values; all others hold positions and coordinates."""
     known = {array.name for array in function.arrays if array.source[1] == "values"}
     pairs = [pair for pair in map(_written, walk(function.body)) if pair is not None]
     while True:
@@ -91,7 +91,7 @@ def _written(node: object) -> tuple[str, Value] | None:
 
 
 def _mentions(value: Value, known: Collection[str]) -> bool:
-    """Return whether an expression has one of some values in it, not counting the places of loads and what comparisons find out."""
+    """Return whether an expression contains one of the values, without the indices of loads and the operands of comparisons."""
     match value:
         case Var(name) | Load(array=name) | ArrayRef(array=name):
             return name in known
@@ -104,12 +104,12 @@ def _mentions(value: Value, known: Collection[str]) -> bool:
 
 @frozen
 class _Counting:
-    """Puts counting between the steps of one kernel.
+    """Inserts counting between the steps of one kernel.
 
     Attributes:
-        counts: the array that takes the counts.
-        rooms: the arrays of workspaces, each with the variable that says how many elements it has.
-        computed: names that hold values.
+        counts: the array of counts.
+        rooms: the arrays of workspaces, each with the variable of its number of elements.
+        computed: the names of variables and arrays that hold values.
     """
 
     counts: str
@@ -117,7 +117,7 @@ class _Counting:
     computed: frozenset[str]
 
     def steps(self, steps: tuple[Step, ...], shared: bool) -> Iterator[Step]:
-        """Yield steps with what they count; ``shared``: threads run them."""
+        """Yield steps with their counting; ``shared``: whether threads run them."""
         local = [step.array for step in steps if isinstance(step, Allocate) and step.storage == "registers" and step.array in self.rooms]
         for step in steps:
             yield from self.step(step, shared)
@@ -125,7 +125,7 @@ class _Counting:
             yield from self._room(ZERO, array, shared)
 
     def step(self, step: Step, shared: bool) -> Iterator[Step]:
-        """Yield a step after the counting of what it evaluates once, and before that of what it evaluates last."""
+        """Yield a step, after the counting of what it evaluates at first, and before that of what it evaluates at the end."""
         match step:
             case Steps(steps):
                 yield Steps(tuple(self.steps(steps, shared)))
@@ -149,7 +149,7 @@ class _Counting:
                 yield from self._memory(step, shared)
 
     def _memory(self, step: Step, shared: bool) -> Iterator[Step]:
-        """Yield a step that holds no others, with what it does to workspaces and how much of an array it fills."""
+        """Yield a simple step with the counting of what it does to workspaces and of the elements that it fills."""
         array = getattr(step, "array", "")
         if isinstance(step, Run):
             yield from self._routine(step.function, step.arguments, shared)
@@ -169,7 +169,7 @@ class _Counting:
             yield step
 
     def _room(self, elements: Value, array: str, shared: bool) -> Iterator[Step]:
-        """Yield how many elements a workspace has from now on."""
+        """Yield the steps that note the number of elements of a workspace."""
         room = self.rooms[array]
         yield self._bump("alive", Binary("-", elements, room, I64), shared)
         yield SetVar(room, elements)
@@ -180,7 +180,7 @@ class _Counting:
         return Store(self.counts, integer(COUNTED.index(what)), amount, "+", atomic=shared)
 
     def _charged(self, values: Collection[Value], charge: Charge, shared: bool) -> Iterator[Step]:
-        """Yield the counting of expressions that are evaluated once, beside a charge of which nothing depends on values."""
+        """Yield the counting of expressions that are evaluated once, together with a fixed charge."""
         after: list[Step] = []
         for value in values:
             charge = charge + self._charge(value, after, shared)
@@ -189,7 +189,7 @@ class _Counting:
         yield from after
 
     def _charge(self, value: Value, after: list[Step], shared: bool) -> Charge:
-        """Return what evaluating an expression always does; ``after`` gets the counting of what it does at times."""
+        """Return the charge of evaluating an expression; the counting of parts that are evaluated conditionally is added to ``after``."""
         match value:
             case Binary(op, left, right) if op in _LOGICAL:
                 asked = left if op == "and" else Unary("not", left, left.type)
@@ -204,14 +204,14 @@ class _Counting:
         return sum(parts, self._operation(value))
 
     def _routine(self, function: str, arguments: tuple[Value, ...], shared: bool) -> Iterator[Step]:
-        """Yield the operations of a routine over dense arrays."""
+        """Yield the counting of a BLAS routine."""
         places = INTRINSICS[function].extents if function in INTRINSICS else ()
         if places:
             often = (maximum(arguments[place], ZERO) for place in places)
             yield self._bump("flops", reduce(multiply, often, integer(2)), shared)
 
     def _own(self, step: Step) -> Charge:
-        """Return what a step does beside evaluating its expressions."""
+        """Return the charge of a step without its expressions."""
         match step:
             case Store(array, op=op):
                 return Counter(stores=1, loads=int(op != ""), flops=int(op != "" and array in self.computed))

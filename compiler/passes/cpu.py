@@ -1,7 +1,7 @@
 """The passes for processors, in order: from loop IR as lowering makes it to what is printed as C.
 
-To add a pass: write ``def change(function: Function, setting: Setting) -> Function`` in a file of its own, and a line here that says
-what it requires, gives and ends. The list is refused where a pass stands too early or too late.
+To add a pass: write ``def change(function: Function, setting: Setting) -> Function`` in a file of its own, and add a line here that says
+what it requires, gives and ends. A list in which a pass comes too early or too late is refused.
 """
 
 from __future__ import annotations
@@ -90,4 +90,4 @@ CPU = PassList(
 )
 
 PORTABLE = PassList(CPU.passes[:3], at_first=CPU.at_first)
-"""Those of them that every processor has alike: what they leave is counted (``counting``), and runs nowhere by itself."""
+"""The passes that are the same for all processors. ``counting`` comes after them; a kernel is never compiled directly after them."""

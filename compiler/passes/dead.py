@@ -1,7 +1,7 @@
-"""Removes variables that nothing reads, and arrays that are only allocated, written and freed.
+"""Removes variables that are never read, and arrays that are only allocated, written and freed.
 
-Lowering declares what a body may ask for (a coordinate, whether a key is new) before it knows what the body needs; a pass that
-counts the components of a result needs no values.
+Lowering declares values that a body might use (a coordinate, whether a key is new) before it knows what the body needs. The
+counting pass of an insertion needs no values.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NONE: Names = frozenset()
 
 
 def remove_dead(function: Function) -> Function:
-    """Return a function in which every variable and every array of its own is read."""
+    """Return a function in which every variable and every local array is read."""
     found, before = function, None
     while found != before:
         before = found
@@ -51,7 +51,7 @@ def remove_dead(function: Function) -> Function:
 
 
 def unread(function: Function) -> str | None:
-    """Return a fault: a variable or array that nothing reads; None if all are read."""
+    """Return a fault: a variable or array that is never read; None if all are read."""
     read, pending = set[str](), list[Node]([function.body])
     while pending:
         node = pending.pop()
@@ -64,7 +64,7 @@ def unread(function: Function) -> str | None:
 
 
 def _unread_arrays(function: Function) -> Names:
-    """Return the arrays that a kernel allocates and never reads; what is done to them must be without other effect."""
+    """Return the arrays that a kernel allocates and never reads, and whose uses have no other effect."""
     own, read = set[str](), set[str]()
     for node in walk(function.body):
         match node:
@@ -82,7 +82,7 @@ def _unread_arrays(function: Function) -> Names:
 
 
 def _unsorted(body: Step) -> Step:
-    """Return a body in which no array is listed and put in order that nobody looks at: a pass that counts asks how many keys there are."""
+    """Return a body in which no list of keys is made and sorted if only the number of keys is used, as in counting passes."""
     sorts = [node for node in nodes_of(body, Run) if node.function in ("sort", "sort_range")]
     if not sorts:
         return body
@@ -114,7 +114,7 @@ def _without_arrays(body: Step, arrays: Names) -> Step:
 def _live(statement: Step, after: Names) -> tuple[Step, Names]:
     """Return a statement without dead variables, and the names that it reads.
 
-    ``after``: names that the rest of the block around it reads, which sees what it declares where it is a block itself.
+    ``after``: names that the rest of the block around it reads; this includes declarations of the statement if that is a block.
     """
     match statement:
         case Steps(statements):
@@ -163,7 +163,7 @@ def live_block(statements: tuple[Step, ...], after: Names) -> tuple[Steps, Names
 
 
 def _live_loop(loop: For) -> tuple[Step, Names]:
-    """Private parts, body and finish of a parallel loop are one scope: what the first declare, the others see."""
+    """Return a loop as ``_live`` does. ``private``, body and ``finish`` of a parallel loop are one scope, in this order."""
     if not loop.private and not loop.finish:
         body, read = _live(loop.body, _NONE)
         return replace(loop, body=body), read | _names(loop.low) | _names(loop.high)
@@ -175,7 +175,7 @@ def _live_loop(loop: For) -> tuple[Step, Names]:
 
 
 def _unused(declaration: Declare) -> tuple[Step, Names]:
-    """Return what is left of a declaration that nothing reads: the call, where that changes something."""
+    """Return the rest of a declaration whose variable is never read: the call, if it changes something."""
     value = declaration.value
     if is_pure(value):
         return Steps(()), _NONE
@@ -183,8 +183,8 @@ def _unused(declaration: Declare) -> tuple[Step, Names]:
 
 
 def _is_plain_call(value: Value) -> bool:
-    """Whether a value may be left where only the call that gives it is kept."""
-    return isinstance(value, Call) and value.function != "map_insert"  # which has to be asked whether it found memory
+    """Whether a call may be kept without its value."""
+    return isinstance(value, Call) and value.function != "map_insert"  # its value says whether it found memory
 
 
 def _effect(value: Value) -> Step:
@@ -192,9 +192,9 @@ def _effect(value: Value) -> Step:
 
 
 def _unassigned(name: str, rest: list[Step]) -> list[Step] | None:
-    """Return statements without assignments to a variable that nothing reads: of calls that change something, the calls are left.
+    """Return statements without assignments to a variable that is never read; calls that change something are kept.
 
-    None where an assignment has to stay, and the variable with it.
+    Returns None if an assignment must stay, and the variable with it.
     """
     assigned = [node for statement in rest for node in nodes_of(statement, SetVar) if node.variable.name == name]
     if not all(is_pure(node.value) or _is_plain_call(node.value) for node in assigned):
@@ -207,5 +207,5 @@ def _unassigned(name: str, rest: list[Step]) -> list[Step] | None:
 
 
 def _names(node: Node) -> Names:
-    """Return the variables that a node without statements inside reads."""
+    """Return the variables that an expression or a simple statement reads."""
     return frozenset(found.name for found in walk(node) if isinstance(found, Var))

@@ -1,4 +1,4 @@
-"""What scalars were declared with, at one place of a program: many tiles are ``low .. high`` with ``high = low + 16``."""
+"""The declared values of scalars at a place of a program, for example of tiles ``low .. high`` with ``high = low + 16``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def changing(function: Function) -> frozenset[str]:
 
 
 def declared_inside(step: Step, around: Mapping[str, Value], changed: frozenset[str]) -> Mapping[str, Value]:
-    """Return what scalars have, by name, inside a statement; of those that keep their values."""
+    """Return, by name, the declared values of scalars inside a statement, for those that are never assigned again."""
     match step:
         case Steps(statements):
             own = {each.variable.name: each.value for each in statements if isinstance(each, Declare)}
@@ -29,5 +29,5 @@ def declared_inside(step: Step, around: Mapping[str, Value], changed: frozenset[
 
 
 def value_of(value: Value, declared: Mapping[str, Value]) -> Value:
-    """Return what a variable was declared with; any other value as it is."""
+    """Return the declared value of a variable; any other value is returned as it is."""
     return declared.get(value.name, value) if isinstance(value, Var) else value

@@ -1,9 +1,9 @@
-"""Sums of rows nearly all of which are empty: zeros first, then the rows that have elements.
+"""Sums of rows that are nearly all empty: first zeros, then the sums of rows with elements.
 
-``for i: t = 0; for p in pos[i] .. pos[i + 1]: t += ...; y[i] = t`` asks of every row where it ends and stores its sum. If most rows are
-empty, that is all there is to do, and the stores read every line of the result before they write it. Zeros in all of the result at once
-pass the caches where it is larger than they are, and runs of empty rows are skipped a line of ``pos`` at a time. Whether rows are that
-empty is known when the kernel runs; its loop has both forms.
+``for i: t = 0; for p in pos[i] .. pos[i + 1]: t += ...; y[i] = t`` reads the end of every row and stores its sum. If most rows are empty,
+this takes most of the time, and every line of the result is read before it is written. Setting the whole result to zero at once bypasses
+the caches if the result is larger than they are, and runs of empty rows are skipped a line of ``pos`` at a time. Whether most rows are
+empty is known when the kernel runs; the loop has both forms.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from .segments import is_place
 from .simplify import simplify_expression
 
 EMPTY = 16
-"""Rows an element, from which on rows count as empty: with more elements, their rows are found slower than they are all summed."""
+"""Rows count as nearly all empty with at least this many rows for each element: with fewer, summing all rows is faster than searching."""
 
 PIECE = 4096
-"""Rows that a thread takes at a time."""
+"""The number of rows in a piece that a thread takes."""
 
 
 @frozen
@@ -53,9 +53,9 @@ class _RowSums:
     """A loop that stores the sum of every row's elements.
 
     Attributes:
-        store: of the sum, at the row's place.
-        zero: the sum of no elements.
-        begin: where a row's elements begin.
+        store: the store of the sum, at the row's place.
+        zero: the sum of an empty row.
+        begin: the load of the begin of a row's elements.
     """
 
     loop: For
@@ -74,7 +74,7 @@ def skip_empty_rows(function: Function, setting: Setting) -> Function:
             if rows is not None:
                 return If(_are_empty(rows), _filled(rows, Var(fresh(f"{statement.variable.name}_filled"), I64), fresh), statement)
             if not isinstance(statement.tag, Parallel):
-                return statement  # in a loop over blocks or batches, rows are too few to be worth it
+                return statement  # inside a loop over blocks or batches there are too few rows
         if not isinstance(statement, Steps | If | For):
             return statement
         children = tuple(visit(child) if isinstance(child, Step) else child for child in statement.children)
@@ -84,7 +84,7 @@ def skip_empty_rows(function: Function, setting: Setting) -> Function:
 
 
 def _row_sums(loop: For) -> _RowSums | None:
-    """Return what a loop stores of its rows; None if it does anything else than to sum up each and store that."""
+    """Return a loop that sums each row and stores the sum; None if it does anything else."""
     steps = leaves(loop.body)
     if len(steps) < 3 or loop.step != 1 or loop.private or loop.finish or not isinstance(loop.tag, Parallel | None):
         return None
@@ -92,7 +92,7 @@ def _row_sums(loop: For) -> _RowSums | None:
     declared = {step.variable.name: step.value for step in before if isinstance(step, Declare)}
     if len(declared) != len(before) or not isinstance(store, Store) or store.op or store.atomic or store.index != loop.variable:
         return None
-    inner = sums.then if isinstance(sums, If) and sums.otherwise is None else sums  # which asks whether the row has elements
+    inner = sums.then if isinstance(sums, If) and sums.otherwise is None else sums  # the condition is that the row has elements
     if not isinstance(inner, For) or (inner is not sums and sums != If(Binary("<", inner.low, inner.high, BOOL), inner)):
         return None
     if any(issubclass(kind, Step) for kind in inner.body.kinds - {Steps, Declare, Prefetch, SetVar}):
@@ -113,7 +113,7 @@ def _is_segment(begin: Load, end: Value, row: Var) -> bool:
 
 
 def _resolved(value: Value, declared: dict[str, Value]) -> Value:
-    """Return what a bound is, where a variable that is declared before stands for it."""
+    """Return a bound, replaced by its declared value if it is a variable."""
     value = declared.get(value.name, value) if isinstance(value, Var) else value
     return value.operand if isinstance(value, Cast) else value
 
@@ -127,14 +127,14 @@ def _begin(rows: _RowSums, row: Value) -> Value:
 
 
 def _are_empty(rows: _RowSums) -> Value:
-    """Return whether there are so many rows an element that nearly all are empty."""
+    """Return the condition that there are so few elements that nearly all rows are empty."""
     low, high = rows.loop.low, rows.loop.high
     elements = _binary("-", _begin(rows, high), _begin(rows, low))
     return Binary("<=", _binary("*", elements, Const(EMPTY, I64)), _binary("-", high, low), BOOL)
 
 
 def _filled(rows: _RowSums, filled: Var, fresh: Callable[[str], str]) -> Step:
-    """Return zeros for all rows, and the sums of those that have elements."""
+    """Return the steps that set all rows to zero, and then store the sums of rows with elements."""
     loop, array, zero = rows.loop, rows.store.array, rows.zero
     if not isinstance(loop.tag, Parallel):
         return Steps((Fill(array, loop.low, loop.high, zero), *_sums(rows, filled, loop.low, loop.high)))
@@ -152,7 +152,7 @@ def _filled(rows: _RowSums, filled: Var, fresh: Callable[[str], str]) -> Step:
 
 
 def _sums(rows: _RowSums, filled: Var, low: Value, high: Value) -> tuple[Step, ...]:
-    """Return the sums of those of some rows that have elements."""
+    """Return the steps that store the sums of rows with elements among the rows ``low .. high``."""
     pos = ArrayRef(rows.begin.array, rows.begin.type)
 
     def following(row: Value) -> Value:

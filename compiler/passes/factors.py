@@ -1,7 +1,7 @@
-"""Loop-invariant factors are taken out of sums: ``a`` of ``for k: t += a * u[k] * v[k]`` is multiplied once, by the sum of the rest.
+"""Moves loop-invariant factors out of sums: in ``for k: t += a * u[k] * v[k]`` the sum of the rest is multiplied by ``a`` once.
 
-The C compiler may not do that, as it keeps the order of multiplications. Only sums whose terms are added in another order anyway are
-changed, those that are made in vectors, and only where the loop surely runs: an empty sum is zero, whatever it would be multiplied by.
+The C compiler may not do that, since it keeps the order of multiplications. Only sums in vectors are changed, whose terms are added in
+another order anyway, and only in loops that certainly run: an empty sum must be zero, even if the factor is infinite or NaN.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .sums import only_adds
 
 
 def take_out_factors(function: Function, setting: Setting) -> Function:
-    """Return a kernel whose sums in vectors multiply by loop-invariant factors once, behind their loop."""
+    """Return a kernel whose sums in vectors multiply by loop-invariant factors once, after their loop."""
     body = transform_loops(function.body, lambda loop: _without(loop, setting, function))
     return replace(function, body=as_steps(body))
 
 
 def _without(loop: For, setting: Setting, function: Function) -> Step:
-    """Return a loop and what it leaves to be multiplied."""
+    """Return a loop without its invariant factors, and the multiplications after it."""
     if not isinstance(loop.tag, Vector) or not _surely_runs(loop) or not only_adds(loop):
         return loop
     steps = nodes_of(loop.body, Declare, SetVar)
@@ -39,7 +39,7 @@ def _without(loop: For, setting: Setting, function: Function) -> Step:
         factors = list(_factors(step.value))
         moving = [factor for factor in factors if mentions(factor, own)]
         still = [factor for factor in factors if not mentions(factor, own)]
-        if not still or len(moving) < 2:  # one that moves is multiplied while it is added
+        if not still or len(moving) < 2:  # a single varying factor is multiplied and added in one instruction
             return step
         part = replace(step.variable, name=setting.fresh(f"{step.variable.name}_part"))
         before.append(Declare(part, Const(0.0, part.type)))

@@ -1,6 +1,7 @@
-"""Flags that a loop raises in every iteration: whether it has any iteration says the same, without a word in the loop.
+"""Flags that a loop sets in every iteration are set before the loop, if it has any iteration.
 
-``for p in begin .. end: { t += ...; seen = true }`` is no plain sum, as it keeps a flag; ``seen = seen or begin < end`` before it is.
+``for p in begin .. end: { t += ...; seen = true }`` is not a plain sum because of the flag; with ``seen = seen or begin < end`` before the
+loop it is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from .manager import Setting
 
 
 def raise_flags_before_loops(function: Function, _: Setting) -> Function:
-    """Return a kernel in which a comparison of bounds raises the flags that loops raise in every iteration and never look at."""
+    """Return a kernel in which a comparison of bounds sets the flags that loops set in every iteration and never read."""
 
     def change(node: Step) -> Step:
         if not isinstance(node, For) or not (raised := _raised(node)):
@@ -26,20 +27,20 @@ def raise_flags_before_loops(function: Function, _: Setting) -> Function:
 
 
 def raised_in_loops(function: Function) -> str | None:
-    """Return a fault: a loop that raises a flag in every iteration; None if there is none."""
+    """Return a fault: a loop that sets a flag in every iteration; None if there is none."""
     loops = (node for node in nodes_of(function.body, For) if _raised(node))
     return next((f"the loop over {loop.variable.name} raises a flag in every iteration" for loop in loops), None)
 
 
 def _raised(loop: For) -> list[SetVar]:
-    """Return the assignments by which a loop raises flags in every iteration."""
+    """Return the assignments by which a loop sets flags in every iteration."""
     if isinstance(loop.tag, Parallel) or not all(map(is_pure, (loop.low, loop.high))):
         return []
     return [step for step in _always(loop.body) if _raises(step) and _is_untouched(loop, step)]
 
 
 def _always(statement: Step) -> list[SetVar]:
-    """Return the assignments that a body makes whatever it finds."""
+    """Return the assignments that a body makes unconditionally."""
     match statement:
         case SetVar():
             return [statement]
@@ -53,7 +54,7 @@ def _raises(step: SetVar) -> bool:
 
 
 def _is_untouched(loop: For, step: SetVar) -> bool:
-    """Return whether nothing else in a loop uses a flag of outside it."""
+    """Return whether a flag is declared outside a loop, and nothing else in the loop uses it."""
     name = step.variable.name
     uses = sum(node.name == name for node in nodes_of(loop.body, Var))
     declared = any(node.variable.name == name for node in nodes_of(loop.body, Declare, For))

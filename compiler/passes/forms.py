@@ -1,6 +1,6 @@
-"""Which loops have a vector form, and how wide it may be.
+"""Decides which loops have a vector form, and how wide it may be.
 
-A loop tagged ``Vector``, or an untagged one whose iterations provably do not meet, has one if everything in it does (``lanes``).
+A loop tagged ``Vector``, or an untagged one whose iterations are provably independent, has one if every part of it has one (``lanes``).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from .lanes import NoVectors, Vectorizer, element_accesses
 from .plan import chunks_of, make_plan
 
 WRITTEN_OUT = 16
-"""A loop of constant extent is written out whole up to so many vectors; one with loops inside, up to a quarter."""
+"""A loop of constant extent is written out completely up to this many vectors; a loop with inner loops, up to a quarter of it."""
 
 
 @frozen
 class VectorForm:
-    """The demands of the vector form of a loop.
+    """What the vector form of a loop needs.
 
     Attributes:
-        displaced: arrays of which an element is used that does not stand at the loop variable's place.
-        gathered: bytes of the widest place that an element is gathered from; 0: none is.
+        displaced: arrays with an access at a place other than the loop variable.
+        gathered: the bytes of the widest index by which elements are gathered; 0: none are.
     """
 
     displaced: frozenset[str]
@@ -42,7 +42,7 @@ def vector_form(loop: For, lanes: int) -> VectorForm | None:
 
 
 def gathered_bytes(loop: For, lanes: int) -> int | None:
-    """Return the bytes of the widest place that the vector form of a loop gathers from, 0 for none; None: it has no such form."""
+    """Return the bytes of the widest index by which the vector form of a loop gathers, 0 for none; None: it has no such form."""
     form = vector_form(loop, lanes)
     return None if form is None else form.gathered
 
@@ -58,15 +58,15 @@ def is_vectorizable(loop: For, lanes: int) -> bool:
 
 
 def is_short(extent: int, most: int, lanes: int) -> bool:
-    """Return whether iterations make so many vectors at most."""
+    """Return whether iterations make at most ``most`` vectors."""
     return extent <= most * lanes and len(chunks_of(extent, lanes)) <= most
 
 
 def are_apart(loop: For) -> bool:
-    """Return whether an untagged loop may run its iterations at once: no reductions, and no element meets two of them.
+    """Return whether an untagged loop may run its iterations at once: it has no reductions, and no two iterations use the same element.
 
-    Every array that is written must be used at one place only, which no loop inside moves; that this place follows the
-    loop's variable is what the vector form asks for.
+    Every array that is written must be used at only one place, which does not depend on inner loops. The vector form also
+    requires that this place follows the loop's variable.
     """
     if changes_by_call(loop.body) or not loop.body.assigned <= loop.body.declared:
         return False
@@ -83,7 +83,7 @@ def are_apart(loop: For) -> bool:
 
 
 def _outermost_loops(statement: Step) -> Iterator[For]:
-    """Yield the loops of a statement that stand in no other."""
+    """Yield the loops of a statement that are not inside other loops."""
     if isinstance(statement, For):
         yield statement
         return

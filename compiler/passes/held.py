@@ -1,9 +1,9 @@
-"""Rows that a loop only reads, and does not move, held in registers while it runs.
+"""Keeps rows that a loop only reads, and that do not change in it, in registers while it runs.
 
-``for p: for k in 0 .. 32: Y[crd[p]*32 + k] += x[p] * U[i*32 + k]`` reads the same row of ``U`` for every p. The C compiler reads it
-again each time, since it cannot tell that ``Y`` is elsewhere; and where loops are short the row comes from far, and is asked for only
-once their length is known. It is read into a ``registers`` array before the loop, if that runs at all. What rows are multiplied with
-stays in its order, so results stay the same to the last bit.
+``for p: for k in 0 .. 32: Y[crd[p]*32 + k] += x[p] * U[i*32 + k]`` reads the same row of ``U`` for every p. The C compiler loads it
+again each time, since it cannot know that ``Y`` does not overlap. In short loops the row often comes from memory, and is loaded only
+after the length of the loop is known. This pass loads it into a ``registers`` array before the loop, if the loop runs at all. The order
+of multiplications does not change, so that results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .manager import Setting
 from .plan import chunks_of
 
 SHORTEST = 4
-"""Elements of a row that is worth registers: the two that vectors of 16 bytes hold of it at most are read as soon as they are needed."""
+"""The least elements of a row that is kept in registers: shorter rows, up to a vector of 16 bytes, are loaded when they are needed."""
 
 
 @frozen
@@ -96,7 +96,7 @@ class _Pass:
         return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
 
     def _rows(self, loop: For) -> list[Row]:
-        """Return the rows that every iteration of a loop reads, and that it neither moves nor changes."""
+        """Return the rows that every iteration of a loop reads, at the same place, and that the loop does not write."""
         fitting = [inner for inner in _always(loop.body) if self._fits(inner)]
         if not fitting or any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
             return []
@@ -112,7 +112,7 @@ class _Pass:
         return list(found.values())
 
     def _fits(self, loop: For) -> bool:
-        """Return whether a loop runs straight through rows of a few vectors."""
+        """Return whether a loop runs through a row of a few vectors."""
         if not isinstance(loop.high, Const) or not isinstance(loop.low, Const) or loop.low.value != 0:
             return False
         if nodes_of(loop.body, For, If, While, Select):
@@ -122,7 +122,7 @@ class _Pass:
 
 
 def _always(statement: Step) -> Iterator[For]:
-    """Yield the loops in a statement that stand under no condition."""
+    """Yield the loops in a statement that are not under a condition."""
     for inner in statement.statements if isinstance(statement, Steps) else (statement,):
         if isinstance(inner, For):
             yield inner
@@ -132,7 +132,7 @@ def _always(statement: Step) -> Iterator[For]:
 
 
 def _consecutive(load: Load, variable: Var) -> bool:
-    """Return whether a load moves on by one element with a variable."""
+    """Return whether a load reads the next element when a variable increases by one."""
     match load.index:
         case Var() as place:
             return place == variable
@@ -142,7 +142,7 @@ def _consecutive(load: Load, variable: Var) -> bool:
 
 
 def _held(row: Row, loop: Step, name: str) -> tuple[list[Step], Step]:
-    """Return what reads a row into registers, and a loop that finds it there."""
+    """Return the steps that load a row into registers, and the loop that reads it there."""
     extent, kind = Const(row.extent, I64), row.load.type
     copy = Load(name, row.variable, kind)
 

@@ -1,7 +1,7 @@
-"""Host code and kernels of a GPU: loops that are dealt out to all of it become kernels, and so does all else that touches memory.
+"""Splits a program for a GPU into host code and kernels: loops that are dealt out to the whole GPU, and all else that accesses arrays.
 
-The host sees no element of an array. What reads or writes one outside of the loops that are dealt out is done by a kernel of one
-thread, which gives back the scalars that host code goes on with; bounds and conditions of host code are such scalars.
+The host cannot access elements of arrays. Statements outside of dealt loops that do so become kernels of one
+thread, which give back the scalars that host code needs, such as bounds and conditions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def split_kernels(function: Function, setting: Setting) -> Function:
     """Return host code with kernels in it.
 
     Raises:
-        ScheduleError: the kernel needs memory while it runs, which a GPU does not give.
+        ScheduleError: the kernel would allocate memory while it runs, which a GPU cannot do.
     """
     _refuse(function)
     body = as_steps(_placed(_without_prefetches(function.body), "grid"))
@@ -85,7 +85,7 @@ def _refuse(function: Function) -> None:
 
 
 def _placed(step: Step, within: Group) -> Step:
-    """Say of every dealt loop whose members share it: a loop around that had one iteration is gone."""
+    """Set the group of every dealt loop: the loop around that formed the group may be gone, if it had one iteration."""
     if isinstance(step, For) and isinstance(step.tag, Dealt):
         inner: Group = "block" if step.tag.unit == "block" else "warp"
         return replace(step, tag=replace(step.tag, within=within), body=_placed(step.body, inner))
@@ -98,7 +98,7 @@ def _without_prefetches(body: Steps) -> Steps:
 
 
 class _Splitter:
-    """Goes over host code; ``fresh`` gives names."""
+    """Splits host code; ``fresh`` gives names."""
 
     def __init__(self, function: Function, fresh: Callable[[str], str]) -> None:
         self.fresh = fresh
@@ -108,7 +108,7 @@ class _Splitter:
                 self.uses[node.name] = self.uses.get(node.name, 0) + 1
 
     def block(self, steps: Steps) -> Steps:
-        """Return host code for statements in order; those in a row that only one thread runs become one kernel."""
+        """Return host code for statements in order; consecutive statements for one thread become one kernel."""
         made: list[Step] = []
         serial: list[Step] = []
 
@@ -129,7 +129,7 @@ class _Splitter:
         return Steps(tuple(_without_registers(made)))
 
     def host(self, step: Step) -> list[Step]:
-        """Return a statement that has kernels in it, or that only host code can do."""
+        """Return the host code of a statement that contains kernels, or that only the host can do."""
         match step:
             case For(tag=Dealt()):
                 return self.kernel(step)
@@ -160,7 +160,7 @@ class _Splitter:
         return [step]
 
     def read(self, values: tuple[Value, ...]) -> tuple[list[Step], tuple[Value, ...]]:
-        """Return values as host code has them: what reads arrays is read by a kernel first."""
+        """Return values for host code; values that read arrays are computed by a kernel first."""
         whole = [isinstance(value, ArrayRef) or not _reads(value) for value in values]
         known = tuple(value if kept else Var(self.fresh("known"), value.type) for value, kept in zip(values, whole, strict=True))
         wanted = [(variable, value) for variable, value in zip(known, values, strict=True) if variable is not value]
@@ -172,7 +172,7 @@ class _Splitter:
         return [*declared, *self.serial(steps, variables)], known
 
     def serial(self, steps: tuple[Step, ...], gives: tuple[Var, ...] | None = None) -> list[Step]:
-        """Return a kernel of one thread. What it declares or assigns, and others use, it gives back."""
+        """Return a kernel of one thread. It gives back variables that it declares or assigns and that other code uses."""
         declared: list[Step] = []
         body: list[Step] = []
         if gives is None:
@@ -192,7 +192,8 @@ class _Splitter:
         return [*declared, Kernel(Steps(steps), ONE, 1, gives)]
 
     def kernel(self, loop: For) -> list[Step]:
-        """Return a loop that is dealt out as a kernel. Bounds that stand in memory are read there, by as many blocks as run at once."""
+        """Return a dealt loop as a kernel. If its bounds are in arrays, the kernel reads them, and as many blocks as run at once are
+        launched."""
         before: list[Step] = []
         low, high, is_known = loop.low, loop.high, not (_reads(loop.low) or _reads(loop.high))
         if not is_known and _changes_bounds(loop):
@@ -213,7 +214,7 @@ class _Splitter:
 
 
 def _flat(steps: Step) -> list[Step]:
-    """Return the statements of a block; blocks in it that declare nothing, or are host code, are taken apart."""
+    """Return the statements of a block; blocks inside that declare nothing, or are host code, are flattened."""
     found: list[Step] = []
     for step in as_steps(steps).statements:
         found += _flat(step) if isinstance(step, Steps) else [step]
@@ -221,7 +222,7 @@ def _flat(steps: Step) -> list[Step]:
 
 
 def _is_serial(step: Step) -> bool:
-    """Return whether one thread of the GPU can do a statement, or the host where it touches no memory."""
+    """Return whether one thread of the GPU can do a statement, or the host if the statement accesses no arrays."""
     if isinstance(step, Fill | Run) or (isinstance(step, Allocate) and step.storage == "registers"):
         return False
     for node in walk(step):
@@ -241,7 +242,7 @@ def _reads(node: Node) -> bool:
 
 
 def _changes_bounds(loop: For) -> bool:
-    """Return whether iterations write where the loop's bounds are read."""
+    """Return whether iterations write arrays that the loop's bounds read."""
     bounds = {node.array for value in (loop.low, loop.high) for node in nodes_of(value, Load, ArrayRef)}
     return bool(bounds & written_arrays(loop.body))
 
@@ -260,17 +261,17 @@ def _counts(steps: tuple[Step, ...]) -> dict[str, int]:
 
 
 def _without_registers(steps: list[Step]) -> list[Step]:
-    """Free at the end of a block what was an array in registers of host code."""
+    """Turn register arrays of host code into heap arrays, which are freed at the end of the block."""
     held = {node.array for step in steps for node in nodes_of(step, Free, Publish)}
     made = [step.array for step in steps if isinstance(step, Allocate)]
     return [*steps, *(Free(array) for array in made if array not in held)]
 
 
 def _hoisted(step: Step, scratch: list[Scratch]) -> Step:
-    """Take what each block, warp or thread has for itself on the heap out of the loops that are dealt out."""
+    """Move the heap arrays of each block, warp or thread out of dealt loops."""
     match step:
         case For(tag=Dealt(unit=unit)):
-            own: list[Step] = []  # set back by every iteration, so that it may be made anew in each
+            own: list[Step] = []  # iterations reset these arrays, so that each may allocate them anew
             for part in (node for one in step.private for node in as_steps(one).statements):
                 if isinstance(part, Allocate) and part.storage == "heap":
                     scratch.append(Scratch(part.array, part.type, part.length, unit, part.zero))

@@ -1,4 +1,4 @@
-"""How many keys come to the tables of an iteration, and which: its loops without what they store (``passes.needs``)."""
+"""Finds how many keys, and which, an iteration inserts into its tables, from its loops without their stores (``passes.needs``)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .dead import live_block
 
 
 class UnknownError(Exception):
-    """How often a loop runs is found out by the tables themselves."""
+    """The number of iterations of a loop depends on the tables themselves."""
 
 
 def keys_counted(loop: For, need: Var, group: Member) -> Steps:
-    """Return what counts the keys that come to the tables of an iteration; the threads of a block or warp share the outermost loops.
+    """Return the steps that count the keys that an iteration inserts into its tables; threads of a block or warp share the outermost loops.
 
     Raises:
-        UnknownError: how often a loop runs depends on the tables themselves.
+        UnknownError: the number of iterations of a loop depends on the tables themselves.
     """
     counting = _Counting(loop, need)
     counted, _ = live_block((counting.of(loop.body),), frozenset((need.name,)))
@@ -50,8 +50,8 @@ def keys_counted(loop: For, need: Var, group: Member) -> Steps:
 
 
 def keys_given(loop: For) -> Step | None:
-    """Return the loops of an iteration that give keys to its tables, and these keys, None where conditions or keys are found out there:
-    two loops that are alike in this give the same keys."""
+    """Return the loops of an iteration that insert keys into its tables, with these keys; None if conditions or keys depend on the tables.
+    Two loops for which this is equal insert the same keys."""
     given = Var("given", I64)
     try:
         return live_block((_Given(loop, given).of(loop.body),), frozenset((given.name,)))[0]
@@ -68,10 +68,10 @@ def _shared(step: Step, group: Group, need: Var) -> Step:
 
 
 class _Counting:
-    """Statements without what they store: what is left counts how often a table is given a key."""
+    """Statements without their stores, which count how often a key is inserted into a table."""
 
     def __init__(self, loop: For, need: Var) -> None:
-        """``unknown``: variables that depend on what is dropped."""
+        """Find the variables that depend on dropped statements."""
         self.need = need
         self.changed = written_arrays(loop.body) | {node.array for node in nodes_of(loop, Allocate)}
         inside = {node.variable.name for node in nodes_of(loop.body, Declare)}
@@ -88,7 +88,7 @@ class _Counting:
         return is_pure(value) and not changes and not mentions(value, self.unknown)
 
     def of(self, step: Step) -> Step:
-        """Return what a statement adds to the count. Raises ``UnknownError`` where loops depend on what is dropped."""
+        """Return the steps by which a statement adds to the count. Raises ``UnknownError`` if loops depend on dropped statements."""
         match step:
             case Steps(statements):
                 return block([self.of(inner) for inner in statements])
@@ -111,7 +111,7 @@ class _Counting:
         return SetVar(self.need, ONE, "+")
 
     def either(self, branches: tuple[Step, Step]) -> Step:
-        """Return what stands for two branches of which nobody knows which one is taken."""
+        """Return the steps for two branches if it is not known which one is taken."""
         return Steps(branches)
 
     def repeated(self, loop: For) -> Step:
@@ -119,7 +119,7 @@ class _Counting:
 
 
 class _Given(_Counting):
-    """Statements without what they store: what is left says which keys come, one after another."""
+    """Statements without their stores, which list the keys that are inserted, one after another."""
 
     def insertion(self, key: Value) -> Step:
         if not self.is_known(key):
@@ -134,7 +134,7 @@ class _Given(_Counting):
 
 
 def _assigned(step: Step) -> Iterator[Declare | SetVar]:
-    """Yield what declares or assigns a variable, outside of loops that give no keys: nobody else sees what these declare."""
+    """Yield the declarations and assignments of variables, except in loops that insert no keys, whose declarations are not used outside."""
     if isinstance(step, Declare | SetVar):
         yield step
     elif isinstance(step, Steps) or _inserts(step):
@@ -148,7 +148,7 @@ def _inserts(step: Node) -> bool:
 
 
 def _at_once(loop: For, need: Var) -> Step:
-    """Return what a loop counts, without it, where every iteration counts the same."""
+    """Return the count of a loop without the loop, if every iteration counts the same."""
     counted = [step for step in flat((loop.body,)) if not (isinstance(step, Declare) and is_pure(step.value))]
     match counted:
         case [SetVar(variable, Const() as each, "+")] if variable == need and loop.step == 1:

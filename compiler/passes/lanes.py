@@ -1,4 +1,4 @@
-"""The vector form of a loop's body: what each statement becomes for several consecutive iterations at once."""
+"""The vector form of a loop's body: the statements for several consecutive iterations at once."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Vectorizer:
     Args:
         place: the loop variable's value in the first lane.
         lanes: how many iterations the chunk holds.
-        number: the chunk's; what all chunks share is made with number 0.
-        accumulator: which of the partial results of a reduction the chunk adds to.
-        first: the number of the chunk's first iteration, by which it finds its registers.
-        row: how many elements a prefetch asks for at once, ahead of the first chunk; 0: each chunk for its own.
-        present: how many lanes the chunk has, where it is the rest of a loop; None: all.
+        number: the number of the chunk; chunk 0 also makes what all chunks share.
+        accumulator: the number of the partial result of a reduction to which the chunk adds.
+        first: the number of the chunk's first iteration, which determines its registers.
+        row: how many elements the first chunk prefetches at once for all chunks; 0: each chunk prefetches its own.
+        present: how many lanes the chunk has, if it is the remainder of a loop; None: all.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Vectorizer:
         self.renamed: dict[str, Value] = {}
         self.nested = 0
         self.displaced: set[str] = set()
-        """Arrays of which an element is used that does not stand at the loop variable's place."""
+        """Arrays with an access at a place other than the loop variable."""
         self.gathered = 0
-        """Bytes of the widest place that an element is gathered from; 0: none is."""
+        """The bytes of the widest index by which elements are gathered; 0: none are."""
 
     # Statements
 
@@ -116,9 +116,9 @@ class Vectorizer:
         return Declare(local, self._spread(made, kind))
 
     def _declare_places(self, variable: Var, value: Value) -> Step:
-        """Declare integers that memory gives, such as coordinates, in as many bits as they are stored with.
+        """Declare integers that are loaded from memory, such as coordinates, with the number of bits with which they are stored.
 
-        What they are all counted from stays apart: it moves where a gather begins.
+        An offset that is the same for all lanes is kept separately, and is added to the base of gathers.
         """
         origin = value.left if isinstance(value, Binary) and value.op == "+" and self._uniform(value.left) else None
         stored = value.right if isinstance(value, Binary) and origin is not None else value
@@ -146,7 +146,7 @@ class Vectorizer:
         return SetVar(self._accumulator(variable, op), made, op)
 
     def _kept(self, made: Value, kind: Type, op: str) -> Value:
-        """Return a value that changes no sum in the lanes that the chunk does not have."""
+        """Return a value that is neutral for sums in the lanes that the chunk does not have."""
         if self.present is None:
             return made
         if REDUCTIONS[op][1] != 0:
@@ -172,7 +172,7 @@ class Vectorizer:
 
     def _prefetch(self, asked: Prefetch) -> Step:
         if self.present is not None:
-            return Steps(())  # less than a vector is left: the vectors before it have asked
+            return Steps(())  # for the remainder, the vectors before have prefetched
         uniform, scale = self._linear(asked.index)
         if scale == 0:
             return replace(asked, index=self._same(asked.index)) if self.number == 0 else Steps(())
@@ -185,7 +185,7 @@ class Vectorizer:
     # Expressions
 
     def value(self, expr: Value) -> Value:
-        """Return the value in all lanes: a vector, or a scalar where they agree."""
+        """Return the value in all lanes: a vector, or a scalar if all lanes have the same value."""
         if self._uniform(expr):
             return self._hoist(self._same(expr), "value") if expr.type.is_float and not isinstance(expr, Var | Const) else self._same(expr)
         match expr:
@@ -212,7 +212,7 @@ class Vectorizer:
         raise NoVectors
 
     def _gather(self, array: str, index: Value, kind: Type) -> Load:
-        """Return the elements at places that differ from lane to lane in no regular way."""
+        """Return a gather of the elements at an index without a linear form."""
         self.displaced.add(array)
         places = self.value(index)
         if places.type.element != I32:
@@ -232,7 +232,7 @@ class Vectorizer:
         return False
 
     def _register(self, array: str, index: Value, kind: Type) -> Var | None:
-        """Return the variable that holds this chunk of a registers array, and note how the array is used."""
+        """Return the variable for this chunk of a registers array, and note how the array is used."""
         uniform, scale = self._linear(index)
         at_variable = scale == 1 and uniform == _ZERO
         if not at_variable:
@@ -247,7 +247,7 @@ class Vectorizer:
         return simplify_expression(_plus(self._hoist(uniform, "row"), self.place))
 
     def _hoist(self, expr: Value, part: str) -> Value:
-        """Return a value that all chunks share, read once before the first of them if it is read from memory at all."""
+        """Return a value that all chunks share; if it is loaded from memory, it is loaded once, before the first chunk."""
         hoisted = self.plan.hoisted
         if hoisted is None or self.nested or not nodes_of(expr, Load):
             return expr
@@ -298,7 +298,7 @@ class Vectorizer:
 
 
 def _vanishes(value: Value) -> bool:
-    """Return whether a value is 0 in the lanes that a chunk does not have, whatever stands in the others."""
+    """Return whether a value is certainly 0 in the lanes that a chunk does not have."""
     match value:
         case Load():
             return value.first is not None
@@ -318,6 +318,6 @@ def _plus(left: Value, right: Value) -> Value:
 
 
 def element_accesses(body: Step) -> Iterator[tuple[str, Value, bool]]:
-    """Yield (array, index, whether it is written) of every element that a body reads or writes, prefetches left out."""
+    """Yield (array, index, whether it is written) for every element that a body reads or writes, without prefetches."""
     for node in nodes_of(body, Load, Store):
         yield node.array, node.index, isinstance(node, Store)

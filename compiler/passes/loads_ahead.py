@@ -1,10 +1,10 @@
-"""Loads of several iterations together in unrolled loops of a GPU, whose number of iterations is known only where they run.
+"""Groups the loads of several iterations in unrolled loops of a GPU whose number of iterations is not a constant.
 
-A thread waits for a load where its value is used, not where it stands. ``for p: j = crd[p]; sum += vals[p] * X[j * 32 + k]`` waits for
-one row of ``X`` after the other; unrolled by four, as ``unroll(j, 4)`` asks for, it loads four coordinates, then what four rows hold,
-then adds four times, in the order in which it did. Compilers do not rearrange a loop so far that has no constant length. The last
-iterations, fewer than four, load what the very last one loads once more, and add it only where they are there. Sums that the lanes of a
-warp make together are made for all four at once; what is the same in all iterations is loaded once.
+A thread waits for a load only when its value is used. ``for p: j = crd[p]; sum += vals[p] * X[j * 32 + k]`` waits for one row of ``X``
+after the other. With ``unroll(j, 4)`` it loads four coordinates, then the elements of four rows, then adds four times, in the same
+order. Compilers do not rearrange loops without constant length like that. In the remainder of fewer than four iterations, the missing
+iterations load the same as the last one, and are not added. Sums that the lanes of a warp make together are made for all four iterations
+at once. Values that are the same in all iterations are loaded once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .manager import Setting
 
 
 def load_ahead(function: Function, setting: Setting) -> Function:
-    """Return a function whose threads load what several iterations of an unrolled loop need before the first of these computes."""
+    """Return a function whose threads load the data of several iterations of an unrolled loop before they compute with any of it."""
     constant = frozenset(parameter.name for parameter in function.arrays if not parameter.writable)
     fresh = setting.fresh
 
@@ -61,23 +61,23 @@ def load_ahead(function: Function, setting: Setting) -> Function:
 
 @frozen
 class Phases:
-    """An iteration in two: steps that load, in order, and those that compute with what was loaded."""
+    """An iteration in two parts: steps that load, in order, and steps that compute with the loaded values."""
 
     loads: tuple[Step, ...]
     rest: Step
     dealt: tuple[For, Phases] | None = None
-    """A loop between the two that is dealt out to lanes, and its phases: sums of all iterations are made in one such loop."""
+    """A loop between the two parts that is dealt out to lanes, with its phases; one such loop makes the sums of all iterations."""
 
 
 def _phases(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
-    """Return the phases of an unrolled loop of unknown length; None where it is none, or loads what its iterations may have changed."""
+    """Return the phases of an unrolled loop without constant length; None for other loops, or if iterations may change what is loaded."""
     if not (isinstance(loop.tag, Unroll) and loop.tag.factor > 1 and loop.step == 1) or isinstance(loop.high, Const):
         return None
     return _around_lanes(loop, constant, fresh) or phases_of(loop, constant, fresh)
 
 
 def _around_lanes(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
-    """Return the phases of an iteration of which lanes have parts; None where they have none, or more than one."""
+    """Return the phases of an iteration with one loop that is dealt out to lanes; None if there is none, or more than one."""
     steps = _flat(loop.body)
     places = [place for place, step in enumerate(steps) if isinstance(step, For) and isinstance(step.tag, Dealt)]
     if len(places) != 1 or not all(_is_load(step, constant) for step in steps[: places[0]]):
@@ -91,7 +91,7 @@ def _around_lanes(loop: For, constant: frozenset[str], fresh: Callable[[str], st
 
 
 def phases_of(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
-    """Return the phases of an iteration; None where it loads nothing, or what earlier ones may have changed."""
+    """Return the phases of an iteration; None if it loads nothing, or something that earlier iterations may change."""
     if any(not _is_plain(inner) for inner in nodes_of(loop.body, For)):
         return None
     if nodes_of(loop.body, If, While):
@@ -114,12 +114,12 @@ def phases_of(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) 
 
 
 def _is_plain(loop: For) -> bool:
-    """Return whether a loop inside goes through a constant range, in one thread."""
+    """Return whether an inner loop runs through a constant range in one thread."""
     return not isinstance(loop.tag, Dealt) and _length(loop) is not None
 
 
 def _length(loop: For) -> int | None:
-    """Return how many iterations a loop has, where that is a constant."""
+    """Return how many iterations a loop has if that is a constant, else None."""
     match loop.low, loop.high:
         case Const(low), Const(high):
             return int(high) - int(low)
@@ -135,7 +135,7 @@ def _flat(step: Step) -> list[Step]:
 
 
 def _is_load(step: Step, constant: frozenset[str]) -> bool:
-    """Return whether a step only brings something into registers from arrays that nobody writes."""
+    """Return whether a step only loads into registers from arrays that are never written."""
     match step:
         case Allocate(storage="registers", zero=False):
             return True
@@ -147,7 +147,7 @@ def _is_load(step: Step, constant: frozenset[str]) -> bool:
 
 
 def _together(loop: For, phases: Phases, factor: int, fresh: Callable[[str], str]) -> Step:
-    """Return a loop over so many iterations at a time, and what is left of it."""
+    """Return a loop over groups of ``factor`` iterations, and the remainder."""
     name = loop.variable.name
     begin, end, whole = (Var(fresh(f"{name}_{part}"), I64) for part in ("begin", "end", "whole"))
     groups = multiply(quotient(subtract(end, begin), integer(factor)), integer(factor))
@@ -162,7 +162,7 @@ def _together(loop: For, phases: Phases, factor: int, fresh: Callable[[str], str
 def iterations_at(
     phases: Phases, variable: Var, places: list[Value], there: Callable[[int], Value] | None, fresh: Callable[[str], str]
 ) -> Steps:
-    """Return iterations at some places: what all of them load, then what each computes where it is there."""
+    """Return several iterations: the loads of all, then the computations of each, under the condition ``there`` that it exists."""
     found: list[Step] = []
     loads: list[list[Step]] = []
     of_lanes: list[list[Step]] = []
@@ -186,7 +186,7 @@ def iterations_at(
 
 
 def _varying(phases: Phases, variable: Var) -> set[str]:
-    """Return the names of variables and arrays that are others in every iteration."""
+    """Return the names of variables and arrays that differ between iterations."""
     inner = phases.dealt[1] if phases.dealt else None
     computed = (phases.rest, *((inner.rest,) if inner else ()))
     found = {variable.name, *(node.variable.name for step in computed for node in nodes_of(step, SetVar))}
@@ -205,18 +205,18 @@ def _names(node: Node) -> set[str]:
 
 
 def _parted(steps: tuple[Step, ...], varying: set[str]) -> tuple[list[Step], list[Step]]:
-    """Return the steps that bring the same in every iteration, and the others."""
+    """Return the steps that are the same in every iteration, and the others."""
     changes = [not varying.isdisjoint({*_names(step), *_made(step)}) for step in steps]
     return [step for step, other in zip(steps, changes, strict=True) if not other], [*compress(steps, changes)]
 
 
 def _in_turn(iterations: list[list[Step]]) -> list[Step]:
-    """Return the first step of all iterations, then the second of all, and so on."""
+    """Return the first steps of all iterations, then the second steps, and so on."""
     return [step for phase in zip(*iterations, strict=True) for step in phase]
 
 
 def _made(step: Step) -> tuple[str, ...]:
-    """Return the name of the variable or array that a step makes."""
+    """Return the name of the variable or array that a step declares."""
     match step:
         case Declare(Var(name)) | Allocate(name):
             return (name,)
@@ -224,7 +224,7 @@ def _made(step: Step) -> tuple[str, ...]:
 
 
 def _renamed(step: Step, variable: Var, at: Var, made: Mapping[str, str]) -> Step:
-    """Return a step of the iteration at a place, with names of its own for what the iteration brings into registers."""
+    """Return a step of the iteration at a place, with its own names for loaded variables and arrays."""
 
     def change(node: Node) -> Node:
         match node:

@@ -1,7 +1,7 @@
-"""Lists of passes: what each pass requires and gives, which orders are refused, and how a list runs.
+"""Lists of passes: what each pass requires and gives, how wrong orders are refused, and how a list runs.
 
-A pass takes a kernel and gives a kernel that computes the same. Some find what they look for only in the form in which others leave
-a kernel. Such a form is a ``Property``: a pass names those that it requires, those that it gives, and those that it ends.
+A pass changes a kernel into one that computes the same. Some passes work only on kernels in a form that other passes produce. Such a
+form is a ``Property``: a pass names the properties that it requires, those that it gives, and those that no longer hold after it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..ir.verify import IllFormed, verify
 
 @frozen
 class VectorUnit:
-    """The vectors of a processor, or what the threads of a GPU share, as passes know them.
+    """What passes know of the vectors of a processor, or of the shared memory of a GPU.
 
     Attributes:
-        bytes: how wide they are.
-        masks: whether the first lanes of a vector are read alone in one instruction.
-        gathers: from how many iterations on gathered elements are summed faster in vectors than one by one; None: never.
-        gather_bytes: how wide vectors are at most in loops that gather.
-        shared_bytes: of memory that the threads of a GPU's block share at most.
+        bytes: the width of vectors.
+        masks: whether one instruction can load only the first lanes of a vector.
+        gathers: the least number of iterations for which summing gathered elements is faster in vectors than one by one; None: never.
+        gather_bytes: the largest width of vectors in loops that gather.
+        shared_bytes: the most shared memory of a GPU's block.
     """
 
     bytes: int
@@ -36,7 +36,7 @@ class VectorUnit:
 
 
 class Setting:
-    """The state that the passes over one kernel share: what they are for, and the names that are taken.
+    """The state that the passes over one kernel share: the properties of the processor, and the names in use.
 
     A name that one pass makes no other makes again, so that it means the same after every pass.
 
@@ -63,11 +63,11 @@ class Setting:
 
 @frozen
 class Property:
-    """A form of kernels on which passes build.
+    """A form of kernels that passes may require.
 
     Attributes:
-        meaning: what is true of such kernels, in words.
-        fault: returns a text that says what contradicts it, None if nothing does.
+        meaning: a statement that is true of such kernels, in words.
+        fault: returns a text about what contradicts it; None if nothing does.
     """
 
     meaning: str
@@ -76,12 +76,12 @@ class Property:
 
 @frozen
 class Pass:
-    """One pass by its name.
+    """One pass with its name.
 
     Attributes:
-        requires: what has to be true before it.
-        gives: what is true after it.
-        ends: what need not be true any more after it.
+        requires: the properties that must hold before it.
+        gives: the properties that hold after it.
+        ends: the properties that need not hold any more after it.
     """
 
     name: str
@@ -92,18 +92,18 @@ class Pass:
 
 
 class PassList:
-    """Passes in an order in which each finds what it requires.
+    """Passes in an order in which the requirements of each are met.
 
     Attributes:
-        passes: in order.
-        at_first: what is true of kernels as lowering makes them.
+        passes: the passes in order.
+        at_first: the properties of kernels after lowering.
     """
 
     def __init__(self, passes: Iterable[Pass], at_first: Iterable[Property] = ()) -> None:
         """Create a list.
 
         Raises:
-            ValueError: a pass requires what is not true where it stands, or two passes have one name.
+            ValueError: a requirement of a pass is not met at its place, or two passes have the same name.
         """
         self.passes, self.at_first = tuple(passes), frozenset(at_first)
         names = [each.name for each in self.passes]
@@ -121,7 +121,7 @@ class PassList:
         """Return the list with one more pass: before another one, or at the end.
 
         Raises:
-            ValueError: there is no pass of the name ``before``, or the list could not be made.
+            ValueError: there is no pass named ``before``, or a requirement is not met in the new list.
         """
         names = [each.name for each in self.passes]
         if before is not None and before not in names:
@@ -130,14 +130,14 @@ class PassList:
         return PassList((*self.passes[:place], added, *self.passes[place:]), self.at_first)
 
     def without_pass(self, name: str) -> PassList:
-        """Return the list without a pass. Raises ValueError where a later one requires what it gives."""
+        """Return the list without a pass. Raises ``ValueError`` if a later pass requires what it gives."""
         return PassList((each for each in self.passes if each.name != name), self.at_first)
 
     def stages(self, function: Function, unit: VectorUnit) -> Iterator[tuple[Pass, Function]]:
-        """Yield every pass with the kernel as it leaves it.
+        """Yield every pass with the kernel after it.
 
         Raises:
-            IllFormed: where programs are verified, lowering or a pass made one that breaks a rule, or a property that was given.
+            IllFormed: if programs are verified: lowering or a pass has made one that breaks a rule or a property.
         """
         setting, held, verifies = Setting(unit, function), self.at_first, is_verifying()
         if verifies:
@@ -157,7 +157,7 @@ class PassList:
 
 
 def is_verifying() -> bool:
-    """Return whether programs are checked between passes: $SPARSETUNE_VERIFY says so."""
+    """Return whether programs are verified between passes, by $SPARSETUNE_VERIFY."""
     return os.environ.get("SPARSETUNE_VERIFY", "0") not in ("", "0")
 
 

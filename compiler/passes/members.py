@@ -1,12 +1,12 @@
-"""Kernels of a GPU, from what a block or warp does once to what each of its threads does: what others see is done by one thread.
+"""Turns GPU kernels, written as what a block or warp does, into what each of its threads does.
 
-Around and inside loops over blocks and warps, all threads of the block or warp compute the same scalars, each for itself. Elements
-that they all see are stored by one of them (``Once``), and so that the others see them, all wait before and after (``Barrier``).
-A scalar to which a dealt loop adds is a sum of every thread (or warp) until the loop ends; then all get the sum of these (``Combine``).
-Arrays in registers that a dealt loop touches become the block's or the warp's.
+Around and inside loops over blocks and warps, all threads of the block or warp compute the same scalars, each for itself. One thread stores
+the elements that all of them use (``Once``); all wait before and after (``Barrier``), so that they see them. A scalar to which a dealt
+loop adds is a separate sum in every thread (or warp) until the loop ends; then all threads get the total (``Combine``). Register arrays
+that a dealt loop uses become shared arrays of the block or warp.
 
-Senanayake et al., section 5.5, have races resolved by atomics and parallel reductions; Kjolstad's and their GPU back ends unroll the
-latter into warp shuffles, as the runtime does here (csrc/st_cuda.h).
+Senanayake et al., section 5.5, resolve races by atomics and parallel reductions. As in their GPU back end, the reductions are warp
+shuffles, here in the runtime (csrc/st_cuda.h).
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from .manager import Setting
 from .shared_out import shared_out
 
 TOGETHER = frozenset(("sort", "sort_range", "table_keys", "table_count"))
-"""Functions that all threads of a block or warp call together, with barriers of their own and equal arguments."""
+"""Functions that all threads of a block or warp call together, with the same arguments; they contain the barriers that they need."""
 
 OWN_BYTES = 48 * 1024
-"""Bytes of shared memory that a kernel may declare; those that need more are launched with it."""
+"""The most bytes of static shared memory of a kernel; kernels that need more are launched with dynamic shared memory."""
 
 
 def deal_to_members(function: Function, setting: Setting) -> Function:
     """Return a function whose kernels say what every thread does.
 
     Raises:
-        ScheduleError: threads that work together would have to change one thing at a time, such as a list.
+        ScheduleError: several threads would have to update something that only one thread can, such as a list.
     """
     fresh = setting.fresh
 
@@ -73,10 +73,10 @@ def deal_to_members(function: Function, setting: Setting) -> Function:
 
 
 def _launched_with(kernel: Kernel, most: int) -> int:
-    """Return how many bytes for the arrays of its blocks and warps a kernel is launched with, 0 where it may declare them.
+    """Return the bytes of dynamic shared memory for the arrays of a kernel's blocks and warps; 0 if they can be static.
 
     Args:
-        most: bytes that the threads of a block share at most.
+        most: the most shared memory of a block, in bytes.
 
     Raises:
         ScheduleError: these arrays need more.
@@ -90,7 +90,7 @@ def _launched_with(kernel: Kernel, most: int) -> int:
 
 
 def _bytes_of_sums(kernel: Kernel) -> int:
-    """Return the bytes of shared memory that functions over a block declare for themselves (csrc/st_cuda_members.h, st_cuda_tables.h)."""
+    """Return the bytes of shared memory that functions of a whole block need themselves (csrc/st_cuda_members.h, st_cuda_tables.h)."""
     sums = {(node.op, node.type, node.unit) for node in nodes_of(kernel.body, Combine) if node.within == "block"}
     tables = {node.function for node in nodes_of(kernel.body, Call, Run) if node.function in _TABLES_OF_BLOCK}
     members = {"warp": MOST_THREADS // kernel.lanes, "thread": MOST_THREADS // WARP}
@@ -101,14 +101,14 @@ _TABLES_OF_BLOCK = ("table_keys_of_block", "table_count_of_block")
 
 
 def _check_lanes(kernel: Kernel) -> None:
-    """Refuse what only all lanes of a processor's warp do together."""
+    """Refuse functions that need all lanes of a hardware warp, if warps have fewer."""
     for node in nodes_of(kernel.body, Call, Run):
         if kernel.lanes != WARP and node.function.removesuffix("_of_warp") in TOGETHER:
             raise ScheduleError(f"on a GPU a workspace of keys is of warps of {WARP} lanes, not of {kernel.lanes}")
 
 
 def done_by_all(function: Function) -> str | None:
-    """Return a fault: an array that all threads of a block or warp see and all store to; None if there is none."""
+    """Return a fault: an array that all threads of a block or warp share and that all of them store to; None if there is none."""
 
     def visit(node: Node, group: str, own: frozenset[str]) -> str | None:
         match node:
@@ -128,15 +128,15 @@ def done_by_all(function: Function) -> str | None:
 
 @dataclass
 class _Member:
-    """Statements that the members of a group do: of the grid (around everything), a block or a warp."""
+    """Turns the statements of a group (the grid, a block or a warp) into those of its members."""
 
     group: Group
     fresh: Callable[[str], str]
     own: frozenset[str] = field(default=frozenset())
-    """Register arrays of which every thread has its own."""
+    """Register arrays that every thread has for itself."""
 
     def of(self, steps: Steps) -> Steps:
-        """Return what one thread does of the statements of a member, with barriers."""
+        """Return the statements of one thread of a member, with barriers."""
         made = self.steps(steps)
         return made if self.group == "grid" else with_barriers(made, self.group, self.own)
 
@@ -188,7 +188,7 @@ class _Member:
         return For(place, fill.low, fill.high, Store(fill.array, place, fill.value), Dealt("thread", self.group))
 
     def dealt(self, loop: For) -> Step:
-        """Return a dealt loop, with the sums of each member combined behind it."""
+        """Return a dealt loop, and after it the combination of the members' sums."""
         tag = loop.tag
         assert isinstance(tag, Dealt)
         body = as_steps(loop.body)
@@ -218,7 +218,7 @@ def _zeroed(steps: Steps, array: str) -> bool:
 
 
 def _dealt_arrays(node: Node) -> set[str]:
-    """Return the arrays that dealt loops touch."""
+    """Return the arrays that dealt loops use."""
     loops = (inner for inner in nodes_of(node, For) if isinstance(inner.tag, Dealt))
     return {array for loop in loops for inner in walk(loop) for array in named_arrays(inner)}
 

@@ -1,8 +1,9 @@
-"""Extents at which sums take vectors of half the width.
+"""Finds the extents for which sums use vectors of half the width.
 
-A sum over some elements ends with the lanes of its vectors being added: two instructions for each time that they are halved. With few
-vectors that costs more than wide ones save. 16 products of float64 are two multiplications of 64 bytes and six instructions for eight
-lanes, or four of 32 bytes and four for four lanes; and vectors of 64 bytes are what processors take two turns for, or lower their clock.
+At its end a sum adds the lanes of its vectors, with two instructions for each halving. With few vectors that costs more than wide vectors
+save. For example, 16 products of float64 take two multiplications of 64 bytes and six instructions to add eight lanes, or four
+multiplications of 32 bytes and four instructions to add four lanes. Many processors also split vectors of 64 bytes in two, or lower their
+clock for them.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from ..ir.nodes import Const, For, Load, SetVar, Steps, Store
 from ..ir.rewrite import nodes_of
 
 WIDE = 64
-"""Bytes of the vectors that are halved."""
+"""The width in bytes of vectors that are halved."""
 
 FEW = 3
-"""Vectors of the full width up to which sums take twice as many of half the width."""
+"""Sums of at most this many vectors of full width use twice as many of half the width."""
 
 
 def narrow_extents(loops: Iterable[For], lanes: int) -> frozenset[int]:
-    """Return the extents at which all that loops do but sums is to copy, as into registers that sums read again and again.
+    """Return the extents for which all loops are sums or only copy, as into registers that sums read repeatedly.
 
     Args:
         loops: the vector loops of a kernel.
-        lanes: of vectors of the full width.
+        lanes: the lanes of vectors of full width.
     """
     sums, others = set[int](), set[int]()
     for loop in loops:

@@ -1,7 +1,7 @@
-"""Iterations in bins by how many keys come into their tables, and a kernel for each bin (``passes.needs``).
+"""Sorts iterations into bins by how many keys they insert into their tables, and makes a kernel for each bin (``passes.needs``).
 
-Marks of who is in which bin stand one bin after another; their prefix sums are the places of iterations in a list, in which those of a bin
-follow one another in their old order, and where each bin begins.
+An array has, bin after bin, a mark for each iteration that says whether it is in the bin. Prefix sums of the marks give the place of each
+iteration in a list, in which the iterations of a bin are consecutive and in their old order, and the begin of each bin.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from ..ir.rewrite import as_steps, flat, transform
 from .block_sizes import WARPS
 
 NEAR_BYTES = 32 * 1024
-"""Bytes of a block's shared memory for tables, so that several blocks run on a multiprocessor."""
+"""The bytes of a block's shared memory for tables, such that several blocks run on a multiprocessor."""
 MOST_SLOTS = 8192
-"""Of such a table: it is set back in every iteration, and put in order."""
+"""The most bytes of such a table: it is reset in every iteration, and its keys are sorted."""
 OTHER_BYTES = 1024
-"""Bytes of a block's shared memory for other things than tables, where these take all that there is."""
+"""The bytes of a block's shared memory that are left for other uses if tables take all they can."""
 WORK = 16
-"""So many keys count as a different one, though all of them may be equal: they have to be looked up."""
+"""This many inserted keys count as one distinct key, although all of them may be equal, because each must be looked up."""
 
 
 @frozen
 class Room:
-    """What a table in shared memory has: so many slots for each block or warp."""
+    """The size of tables in shared memory: their number of slots for each block or warp."""
 
     unit: Member
     slots: int
 
     @property
     def limit(self) -> int:
-        """The most keys that come into such a table, which is at most three quarters full."""
+        """The most keys for such a table, which is at most three quarters full."""
         return self.slots * 3 // 4
 
 
@@ -64,9 +64,9 @@ class Tables:
     """The tables that the iterations of a loop fill.
 
     Attributes:
-        loop: makes them for each block, warp or thread.
-        arrays: of keys, values and lists of keys.
-        needs: the variables that say how many keys come, with the whole range.
+        loop: the dealt loop, in which each block, warp or thread has such tables.
+        arrays: the arrays of keys, values and lists of keys.
+        needs: the variables of the number of keys, with their present values: the whole range.
     """
 
     loop: For
@@ -83,7 +83,7 @@ class Tables:
         return subtract(self.loop.variable, self.loop.low)
 
     def noting(self, needs: str, need: Var) -> Tables:
-        """Return the loop noting how many different keys came, where one table of an iteration is listed once."""
+        """Return the loop with steps that note how many distinct keys each iteration has, if it lists the keys of one table once."""
         statements = [*flat((self.loop.body,))]
         values = [step.value if isinstance(step, SetVar) else ZERO for step in statements]
         lists = [place for place, value in enumerate(values) if isinstance(value, Call) and value.function in LISTING]
@@ -95,10 +95,10 @@ class Tables:
         return replace(self, loop=replace(self.loop, body=Steps(tuple(statements))))
 
     def rooms(self, most: int) -> list[Room]:
-        """Return rooms for tables in shared memory, from few slots to many.
+        """Return the sizes of tables in shared memory, in increasing order.
 
         Args:
-            most: bytes that the threads of a block share at most.
+            most: the most shared memory of a block, in bytes.
         """
         warp = Room("warp", min(MOST_SLOTS, self._slots(NEAR_BYTES // WARPS)))
         block = Room("block", min(MOST_SLOTS, self._slots(NEAR_BYTES)))
@@ -106,12 +106,12 @@ class Tables:
         return [warp] if self.unit == "warp" else [warp, block, whole] if whole.slots > block.slots else [warp, block]
 
     def _slots(self, room: int) -> int:
-        """Return a power of two: how many slots tables have in so many bytes."""
+        """Return how many slots, a power of two, tables have in ``room`` bytes."""
         fitting = room // sum(table.type.bytes for table in self.arrays)
         return 1 << max(fitting.bit_length() - 1, 0)
 
     def near(self, room: Room, need: Var, fresh: Callable[[str], str]) -> For:
-        """Return the loop with tables in shared memory, its iterations for blocks or warps."""
+        """Return the loop with tables of a size in shared memory, dealt out to blocks or warps."""
         unit, slots = room.unit, room.slots
         made = [replace(made, array=fresh(f"{made.array}_near"), length=integer(slots), storage=unit) for made in self.arrays]
         own = [Declare(each.variable, minimum(minimum(need, integer(slots // 2)), each.value)) for each in self.needs]
@@ -120,14 +120,14 @@ class Tables:
         return replace(self.loop, private=self._others, finish=(), body=Steps((*made, *own, body)), tag=Dealt(unit))
 
     def far(self, most: Value, need: Var) -> For:
-        """Return the loop with tables on the heap, with room for so many keys."""
+        """Return the loop with tables on the heap, with room for ``most`` keys."""
         own = [Declare(each.variable, minimum(need, each.value)) for each in self.needs]
         room = [replace(made, length=_table_of(minimum(most, _range(made)))) for made in self.arrays]
         return replace(self.loop, private=(*self._others, *room), body=Steps((*own, self.loop.body)))
 
     @property
     def _others(self) -> tuple[Step, ...]:
-        """What else each block, warp or thread has for itself."""
+        """The other arrays that each block, warp or thread has for itself."""
         return tuple(step for step in flat(self.loop.private) if step not in (*self.arrays, *self.needs))
 
 
@@ -154,7 +154,7 @@ _NAMING = (ArrayRef, Fill, Load, Store)
 
 
 def _by_warps(body: Step) -> Step:
-    """Return what a block does, for a warp: one after another what warps do side by side."""
+    """Return the statements of a block for a single warp: it does in turn what the warps of a block do in parallel."""
 
     def change(node: Node) -> Node:
         return replace(node, tag=None) if isinstance(node, For) and isinstance(node.tag, Dealt) and node.tag.unit == "warp" else node
@@ -166,16 +166,16 @@ class Bins:
     """The bins of a loop's iterations.
 
     Attributes:
-        rooms: of the bins whose tables are in shared memory; behind them comes the one whose tables are on the heap.
+        rooms: the table sizes of the bins in shared memory; a last bin has its tables on the heap.
     """
 
     def __init__(self, tables: Tables, needs: str, need: Var, fresh: Callable[[str], str], most: int) -> None:
         """Create the bins.
 
         Args:
-            needs: an array with what each iteration comes to.
-            need: a variable for it.
-            most: bytes that the threads of a block share at most.
+            needs: the array with the number of keys of each iteration.
+            need: a variable for one such number.
+            most: the most shared memory of a block, in bytes.
         """
         self.tables = tables
         self.needs = needs
@@ -208,11 +208,11 @@ class Bins:
         ]
 
     def mark(self) -> Value:
-        """Return where the mark of an iteration stands."""
+        """Return the place of the mark of an iteration."""
         return add(multiply(self.bin, self.count), self.tables.place)
 
     def each(self, *statements: Step) -> For:
-        """Return a loop over all iterations that knows what they need and which bin they are in."""
+        """Return a loop over all iterations, inside which their number of keys and their bin are known."""
         found = [If(compare(">", self.need, integer(room.limit)), SetVar(self.bin, ONE, "+")) for room in self.rooms]
         body = Steps((self.known(), Declare(self.bin, ZERO), *found, *statements))
         return replace(self.tables.loop, private=(), finish=(), body=body, tag=Dealt("thread"))

@@ -1,13 +1,13 @@
-"""How many keys come into the tables of an iteration, counted before a GPU allocates the tables, and iterations in order of that.
+"""Counts the keys of each iteration's tables before a GPU allocates the tables, and sorts iterations by that count.
 
-Tables (``workspaces.table``) are made before a kernel runs, for every block, warp or thread that is at work at a time, and here they have
-room for all that may ever come: the whole range. A kernel of its own runs the loops that fill them, without what they store, and notes
-what each iteration comes to; a loop that only counts is what it counts, so that a product of sparse matrices looks at the first one
-alone. Iterations with few keys go to warps, whose tables are in memory that the threads of a block share, others to blocks, with larger
-tables there, or all of that memory, and those with many have theirs on the heap, in one kernel each (``passes.need_bins``; Nagasaka,
-Nukada and Matsuoka, "High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU"). A loop that
-gives its tables the same keys as an earlier one, as that which fills a result does after that which counts it, finds noted how many
-different ones came.
+Tables (``workspaces.table``) are made before a kernel runs, for every block, warp or thread that runs at the same time. Lowering gives them
+room for the whole range. This pass adds a kernel that runs the loops which fill the tables, without their stores, and notes the number of
+keys of each iteration. A loop that only counts is replaced by its number of iterations, so that a product of sparse matrices reads only
+the first one. Iterations with few keys run on warps, with tables in the shared memory of a block, others on blocks, with larger tables in
+shared memory, and those with many keys have tables on the heap; each class has a kernel (``passes.need_bins``; Nagasaka, Nukada and
+Matsuoka, "High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU"). If a loop inserts the
+same keys as an earlier one, as the filling pass of a result does after the counting pass, it uses the numbers of distinct keys that the
+earlier one has noted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def count_needs(function: Function, setting: Setting) -> Function:
 
 @frozen
 class _Noted:
-    """What was noted of a loop: the keys that it gives, its bounds, and an array with what each of its iterations comes to."""
+    """What an earlier loop has noted: the keys that it inserts, its bounds, and the array with the number of keys of each iteration."""
 
     given: Step | None
     loop: For
@@ -67,7 +67,7 @@ class _Noted:
 
 
 class _Statements:
-    """Goes over statements that follow one another; the threads of a block share ``most`` bytes."""
+    """Rewrites consecutive statements; blocks have at most ``most`` bytes of shared memory."""
 
     def __init__(self, fresh: Callable[[str], str], visit: Callable[[Step], Step], most: int) -> None:
         self.fresh = fresh
@@ -76,7 +76,7 @@ class _Statements:
         self.noted: list[_Noted] = []
 
     def of(self, statements: Iterable[Step]) -> Steps:
-        """Return them with loops behind what counts their needs; what was noted is kept until the last of them."""
+        """Return the statements with the counting kernels before their loops; noted arrays are kept until their last use."""
         made, left = list[Step](), [*statements]
         while left:
             step = left.pop(0)
@@ -87,7 +87,7 @@ class _Statements:
         return Steps((*made, *(Free(noted.needs) for noted in self.noted)))
 
     def counted(self, outer: For, after: list[Step]) -> list[Step]:
-        """Return a loop that is dealt out to a GPU behind the count of what its tables need.
+        """Return a dealt loop, and before it the steps that count the keys of its tables.
 
         Args:
             after: the statements after it.
@@ -101,7 +101,7 @@ class _Statements:
             return [outer]
 
     def at_once(self, outer: For, tables: Tables) -> list[Step]:
-        """Return a loop whose tables all have room for the iteration with the most keys."""
+        """Return a loop in which all tables have room for the iteration with the most keys."""
         most, known, need = self.fresh("most"), Var(self.fresh("most_keys"), I64), Var(self.fresh("need"), I64)
         counting = keys_counted(tables.loop, need, tables.unit)
         counted = replace(tables.loop, private=(), finish=(), body=Steps((counting, Store(most, ZERO, need, "max", atomic=True))))
@@ -120,7 +120,7 @@ class _Statements:
         ]
 
     def in_bins(self, tables: Tables, after: list[Step]) -> list[Step]:
-        """Return the iterations of a loop in bins, by what they come to, which is noted for a loop after it that gives the same keys."""
+        """Return the iterations of a loop in bins by their number of keys, which is noted for a later loop that inserts the same keys."""
         loop, given = tables.loop, keys_given(tables.loop)
         noted = next((noted for noted in self.noted if noted.fits(given, loop)), None)
         need = Var(self.fresh("need"), I64)
@@ -140,7 +140,7 @@ class _Statements:
 
 
 def _tables_of(outer: For) -> Tables | None:
-    """Return the tables of the one loop that has some, None where there is none, or several have."""
+    """Return the tables of the only loop that has tables; None if there is none, or several have."""
     loops = [node for node in (outer, *nodes_of(outer.body, For)) if any(map(_is_table, flat(node.private)))]
     if len(loops) != 1:
         return None

@@ -1,8 +1,8 @@
 """Loops without a vector form: those that the C compiler may vectorize get the tag ``Simd``, all others lose the tag ``Vector``.
 
-It takes loops that only read, store, and reduce scalars by operators that OpenMP knows, and that ask for no memory. Of untagged ones it
-is told where they compute functions and have enough iterations: it would not gather arguments by itself, and vectors of functions take
-a fraction of the time.
+The C compiler vectorizes loops that only read, store, and reduce scalars by operators of OpenMP, and that allocate no memory. Untagged
+loops get the tag too if they compute functions and have enough iterations: the compiler would not gather their arguments by itself, and
+functions of vectors take a fraction of the time.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from .simplify import simplify_expression
 from .sums import only_adds
 
 OF_VECTORS = frozenset(("exp", "log", "tanh", "pow"))
-"""Functions of which libraries have versions for vectors."""
+"""Functions for which libraries have versions for vectors."""
 
 OF_SUMS = 2
-"""Vectors from which on a loop that adds is run in lanes, which have to be added to one another behind it."""
+"""The least number of vectors for which a loop that sums runs in lanes, since the lanes must be added after it."""
 
 
 def offer_vectors(function: Function, setting: Setting) -> Function:
-    """Return a kernel in which no loop is tagged ``Vector``: what is left of them is tagged ``Simd``, or not at all."""
+    """Return a kernel in which no loop is tagged ``Vector``: remaining ones are tagged ``Simd`` or lose their tag."""
 
     def change(node: For) -> Step:
         if node.tag is None and computes_functions(node):
@@ -58,13 +58,13 @@ def offer_vectors(function: Function, setting: Setting) -> Function:
 
 
 def computes_functions(loop: For) -> bool:
-    """Return whether a loop has none inside and computes functions that have vectors of their own (``csrc/st_math.h``)."""
+    """Return whether a loop has no inner loop and computes functions with versions for vectors (``csrc/st_math.h``)."""
     plain = loop.body.kinds.isdisjoint({For, While, If, Prefetch})
     return plain and any(call.function in OF_VECTORS for call in nodes_of(loop.body, Call))
 
 
 def _offered_if_long(loop: For, lanes: int) -> Step:
-    """Return a loop that is run in lanes from a few full vectors on, if it may be: it stores at places of its own, or adds."""
+    """Return a loop that runs in lanes if it has enough iterations, and if its iterations store at different places or only add."""
     sums = only_adds(loop)
     reductions = scalar_reductions(loop) if sums else () if _stores_apart(loop) else None
     if lanes == 1 or loop.step != 1 or reductions is None:
@@ -77,7 +77,7 @@ def _offered_if_long(loop: For, lanes: int) -> Step:
 
 
 def _stores_apart(loop: For) -> bool:
-    """Whether iterations store at places of their own, and read at others: the compiler finds loops by itself that do not gather."""
+    """Whether iterations store at different places, and gather: loops that do not gather are vectorized by the compiler itself."""
     inside = {*loop.body.declared, loop.variable.name}
     stored = all(_follows(store.index, loop.variable, inside) for store in nodes_of(loop.body, Store))
     gathers = any(mentions(load.index, inside) and not _follows(load.index, loop.variable, inside) for load in nodes_of(loop.body, Load))
@@ -85,7 +85,7 @@ def _stores_apart(loop: For) -> bool:
 
 
 def _follows(index: Value, variable: Var, inside: set[str]) -> bool:
-    """Return whether a place moves with a loop's variable, one element an iteration."""
+    """Return whether a place advances by one element in each iteration of a loop."""
     match index:
         case Binary("+", left, right):
             return (left == variable and not mentions(right, inside)) or (right == variable and not mentions(left, inside))
@@ -100,7 +100,7 @@ def undecided(function: Function) -> str | None:
 
 
 def scalar_reductions(loop: For) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """Return the scalars that a vector loop reduces into, by operator; None if one is a vector, or reduced by min, max, and, or."""
+    """Return the scalars into which a loop reduces, by operator; None if one is a vector, or the operator is min, max, and, or."""
     inside = {node.variable.name for node in nodes_of(loop.body, Declare)}
     inside |= {node.variable.name for node in nodes_of(loop, For)}
     found: dict[str, set[str]] = {}

@@ -1,8 +1,8 @@
-"""Rows that lie whole in the share of one thread of a GPU: nobody else adds to them, so that they are stored, not added atomically.
+"""Rows that are entirely in the share of one GPU thread are stored, and not added atomically, since no other thread adds to them.
 
-Threads that have equal shares ``p_low .. p_high`` of stored positions go from row to row, each to ``min(pos[i + 1], p_high)``, and add
-what a row sums up to atomically: others may have the rest of it. They do not where ``p_low <= pos[i]`` and
-``pos[i + 1] <= p_high``. A result that was filled with zeros is not read then, either: the sum is all that its element gets.
+Threads with equal shares ``p_low .. p_high`` of stored positions go from row to row, each up to ``min(pos[i + 1], p_high)``, and add the
+sum of a row atomically, since other threads may have the rest of the row. They do not if ``p_low <= pos[i]`` and
+``pos[i + 1] <= p_high``. If the result was filled with zeros, it is then not read either: the sum is stored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .manager import Setting
 
 @frozen
 class _Tile:
-    """A share of all stored positions, by the variables of its begin and end, and those of the loops that number it."""
+    """A share of all stored positions: the variables of its begin and end, and the variables of the loops that number it."""
 
     low: str
     high: str
@@ -47,7 +47,7 @@ class _Tile:
 
 
 def store_owned_rows(function: Function, setting: Setting) -> Function:
-    """Return a function whose threads store rows that are all theirs, and add to others atomically."""
+    """Return a function whose threads store rows that are entirely theirs, and add to others atomically."""
     if not any(store.atomic for store in nodes_of(function.body, Store)):
         return function
     counts = Counter(node.variable.name for node in walk(function.body) if isinstance(node, Declare | SetVar | For))
@@ -72,7 +72,7 @@ def _is_zero(value: Value) -> bool:
 
 
 def _tiles(around: tuple[For, ...], declared: Mapping[str, Value]) -> list[_Tile]:
-    """Return the tiles of all positions, and those of these, that loops are about."""
+    """Return the tiles of all positions that loops define, and the tiles of these tiles."""
     found: list[_Tile] = []
     numbers = {loop.variable.name for loop in around if isinstance(loop.tag, Dealt)}
     ends = [(name, value) for loop in around[:1] for name, value in _declared_in(loop, declared) if isinstance(value, Binary)]
@@ -86,13 +86,13 @@ def _tiles(around: tuple[For, ...], declared: Mapping[str, Value]) -> list[_Tile
 
 
 def _declared_in(loop: For, declared: Mapping[str, Value]) -> list[tuple[str, Value]]:
-    """Return what is declared in a loop, in order."""
+    """Return the declarations in a loop, in order."""
     names = [node.variable.name for node in nodes_of(loop.body, Declare)]
     return [(name, declared[name]) for name in names if name in declared]
 
 
 def _number(low: Value, size: Const, tiles: list[_Tile]) -> tuple[frozenset[str], str]:
-    """Return which tile of which one begins somewhere, by the variables that number them; no name if it is none."""
+    """Return the outer tile and the number of the tile that begins at ``low``, by their variables; an empty name if there is none."""
     match low:
         case Binary("*", Var(number), factor) if factor == size:
             return frozenset(), number
@@ -103,7 +103,7 @@ def _number(low: Value, size: Const, tiles: list[_Tile]) -> tuple[frozenset[str]
 
 
 def _row(loop: While, tiles: list[_Tile]) -> tuple[Var, _Tile, Value] | None:
-    """Return the row that an iteration is in, the tile that it stays in, and the condition that this has all of the row."""
+    """Return the row of an iteration, the tile that limits it, and the condition that the whole row is in the tile."""
     for step in nodes_of(loop.body, Declare):
         match step:
             case Declare(_, Binary("min", end, Var(past))) if (tile := next((each for each in tiles if each.high == past), None)):
@@ -117,7 +117,7 @@ def _row(loop: While, tiles: list[_Tile]) -> tuple[Var, _Tile, Value] | None:
 def _stored(
     body: Step, row: Var, tile: _Tile, owned: Value, around: tuple[For, ...], declared: Mapping[str, Value], fresh: frozenset[str]
 ) -> Step:
-    """Return the body with updates that are atomic only where somebody else may have a part of the row."""
+    """Return the body with updates that are atomic only if another thread may have a part of the row."""
 
     def visit(step: Step, inside: tuple[For, ...]) -> Step:
         if isinstance(step, Store):
@@ -149,7 +149,7 @@ def _stored(
 
 
 def _are_apart(index: Value, row: Var, own: set[str], loops: Mapping[str, For], declared: Mapping[str, Value]) -> bool:
-    """Return whether an index has another value for every row and every value of some loops' variables."""
+    """Return whether an index has a different value for every row and all values of some loops' variables."""
     terms: Counter[str] = Counter()
     if not _add_terms(index, 1, terms, row, loops, declared) or terms.keys() != own | {row.name}:
         return False
@@ -167,7 +167,7 @@ def _are_apart(index: Value, row: Var, own: set[str], loops: Mapping[str, For], 
 def _add_terms(
     value: Value, factor: int, terms: Counter[str], row: Var, loops: Mapping[str, For], declared: Mapping[str, Value]
 ) -> bool:
-    """Add the terms of a sum of products of variables and constants; a loop's variable counts from where the loop begins."""
+    """Add the terms of a sum of products of variables and constants; the variable of a loop counts from the loop's first value."""
     match value:
         case Const():
             return True
@@ -187,7 +187,7 @@ def _add_terms(
 
 
 def _length(loop: For) -> int | None:
-    """Return how many iterations a loop has, where that is a constant."""
+    """Return how many iterations a loop has if that is a constant, else None."""
     match loop.low, loop.high:
         case Const(low), Const(high):
             return int(high) - int(low)

@@ -1,4 +1,4 @@
-"""Where local arrays live: those too large for a thread's stack go to the heap."""
+"""Moves local arrays that are too large for a thread's stack to the heap."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..ir.nodes import Allocate, Const, Free, Function, Step, Steps
 from ..ir.rewrite import nodes_of
 
 STACK_BYTES = 64 * 1024
-"""The largest array on the stack; threads of the team have no more than two megabytes in all."""
+"""The largest array on the stack, in bytes; threads of the team have a stack of two megabytes."""
 
 
 def place_large_arrays(function: Function) -> Function:
-    """Return a function in which register arrays that could overflow the stack are allocated and freed instead."""
+    """Return a function in which register arrays that could overflow the stack are on the heap."""
     return replace(function, body=_block(function.body))
 
 

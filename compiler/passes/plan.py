@@ -1,4 +1,4 @@
-"""The plan for the vectors of one loop: its chunks of iterations, the locals that differ from lane to lane, the accumulators."""
+"""The plan for the vectors of one loop: its chunks of iterations, the locals that differ between lanes, the accumulators."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..ir.nodes import Call, Cast, Const, Declare, For, SetVar, Step, Steps, Una
 from ..ir.rewrite import mentions, nodes_of, pairwise
 
 REDUCTIONS = {"+": ("sum", 0), "-": ("sum", 0), "*": ("product", 1)}
-"""How accumulators are combined, and their first value, by operator."""
+"""By operator, how accumulators are combined, and their first value."""
 
 
 @frozen
 class Chunk:
-    """Consecutive iterations that become one vector (or, for one lane, a scalar): the first one's number, and how many."""
+    """Consecutive iterations that become one vector (or, for one lane, a scalar): the number of the first, and how many there are."""
 
     first: int
     lanes: int
 
 
 def chunks_of(extent: int, lanes: int) -> tuple[Chunk, ...]:
-    """Cut ``extent`` iterations into full vectors, then into ever smaller powers of two."""
+    """Cut ``extent`` iterations into full vectors, then into decreasing powers of two."""
     chunks, first = [], 0
     while first < extent:
         while lanes > extent - first:
@@ -37,15 +37,15 @@ class Plan:
     """The state that all chunks of one loop share.
 
     Attributes:
-        variable: the loop's.
-        fresh: gives a name that nothing else has.
+        variable: the loop's variable.
+        fresh: returns a unique name like a given one.
         inside: every local of the body.
-        varying: those that differ from lane to lane, and the loop's variable.
-        fixed: those that never change, so that all chunks share them.
-        registers: the variable that holds a chunk of a registers array, by array and first lane.
-        hoisted: values that are the same in all chunks and stand before the first, by expression; None: nowhere to stand.
+        varying: the locals that differ between lanes, and the loop's variable.
+        fixed: the locals that never change, so that all chunks share them.
+        registers: the variable for a chunk of a registers array, by array and first lane.
+        hoisted: values that are the same in all chunks and are declared before the first, by expression; None: there is no place for them.
         accumulators: the partial results of reductions, by scalar, kind, lanes and number.
-        gathers: whether elements may be read at places that other elements give (it pays only where it is asked for).
+        gathers: whether elements may be gathered, which pays only in tagged loops.
     """
 
     variable: Var
@@ -60,7 +60,7 @@ class Plan:
 
 
 def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
-    """Find which locals of a loop's body differ from lane to lane."""
+    """Make a plan: find which locals of a loop's body differ between lanes."""
     inside = loop.body.declared
     varying: set[str] = {loop.variable.name}
     count = -1
@@ -74,7 +74,7 @@ def make_plan(loop: For, fresh: Callable[[str], str]) -> Plan:
 
 
 def first_values(plan: Plan) -> list[Step]:
-    """Return the accumulators of a loop's reductions, each neutral at first."""
+    """Return the declarations of the accumulators of a loop's reductions, with neutral first values."""
     return [_neutral(kind, variable) for (_, kind, _, _), variable in plan.accumulators.items()]
 
 
@@ -84,10 +84,10 @@ def _neutral(kind: str, variable: Var) -> Declare:
 
 
 def begun(plan: Plan, steps: Step) -> list[Step]:
-    """Return straight code after its accumulators, those apart that begin with what is added to them first.
+    """Return code without loops after the declarations of its accumulators. Accumulators begin with their first addend if possible.
 
-    A product needs no register with zeros to be added to, which would be overwritten. The scalar that accumulators are added to
-    begins with 0.0, so that a sum of zeros has the sign that it had.
+    So no register with zeros is needed. The scalar to which the accumulators are added begins with 0.0, so that a sum of zeros keeps
+    its sign.
     """
     waiting = {variable.name: (kind, variable) for (_, kind, _, _), variable in plan.accumulators.items()}
     neutral: list[Step] = []
@@ -108,8 +108,8 @@ def begun(plan: Plan, steps: Step) -> list[Step]:
 
 
 def combined(plan: Plan) -> list[Step]:
-    """Return the steps that reduce the accumulators of each scalar: those of equal width to one, its halves until there are as many lanes
-    as narrower ones have, which are added, and in the end its lanes."""
+    """Return the steps that reduce the accumulators of each scalar: those of equal width are combined; the result is halved until it has
+    as many lanes as the narrower ones, which are added; in the end its lanes are combined."""
     groups: dict[tuple[str, str], dict[int, list[Value]]] = {}
     for (name, kind, lanes, _), variable in plan.accumulators.items():
         groups.setdefault((name, kind), {}).setdefault(lanes, []).append(variable)

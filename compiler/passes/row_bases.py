@@ -1,8 +1,8 @@
-"""Addresses inside rows that a thread of a GPU computes once, where a loop goes from row to row.
+"""Lets a GPU thread compute the constant part of addresses in rows once, in loops that go from row to row.
 
-``for p: j = crd[p]; sum += vals[p] * X[j * 32 + k]`` has the column ``k`` in all its rows. The address of ``X[j * 32 + k]`` is that of
-``X[k]`` and a product, which one instruction multiplies and adds; from the begin of ``X`` it takes four, since compilers join ``j * 32``
-and ``k`` first. So the load says which part of the place is the same in all iterations (``load_from``).
+``for p: j = crd[p]; sum += vals[p] * X[j * 32 + k]`` reads the column ``k`` of all its rows. The address of ``X[j * 32 + k]`` is that of
+``X[k]`` plus a product, for which one instruction is enough; from the begin of ``X`` it takes four, since compilers add ``j * 32`` and
+``k`` first. So the load names the part of the index that is the same in all iterations (``load_from``).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .manager import Setting
 from .wide_loads import LONGEST
 
 LEAST = 4
-"""Bytes of the smallest elements that are loaded so."""
+"""The least size in bytes of elements that are loaded like this."""
 
 
 def address_in_rows(function: Function, setting: Setting) -> Function:
-    """Return a function whose kernels tell what is the same in the places of rows that a loop loads from."""
+    """Return a function whose kernels name the constant part of the index in loads from rows."""
     constant = frozenset(found.name for found in function.arrays if not found.writable and found.type.bytes >= LEAST)
 
     def change(node: Node) -> Node:
@@ -31,7 +31,7 @@ def address_in_rows(function: Function, setting: Setting) -> Function:
 
 
 def _visited(step: Step, constant: frozenset[str]) -> Step:
-    """Return a step, the innermost loops first."""
+    """Return a rewritten step; inner loops are rewritten first."""
     children = tuple(_visited(child, constant) if isinstance(child, Step) else child for child in step.children)
     step = step.rebuild(children) if children else step  # type: ignore[assignment]  # statements stay statements
     if isinstance(step, While) or (isinstance(step, For) and not isinstance(step.tag, Dealt) and not _is_short(step)):
@@ -40,7 +40,7 @@ def _visited(step: Step, constant: frozenset[str]) -> Step:
 
 
 def _is_short(loop: For) -> bool:
-    """Return whether the compiler writes a loop out, so that its places are numbers."""
+    """Return whether the compiler unrolls a loop, so that its indices are constants."""
     match loop.low, loop.high:
         case Const(low), Const(high):
             return int(high) - int(low) <= LONGEST
@@ -48,7 +48,7 @@ def _is_short(loop: For) -> bool:
 
 
 def _varying(loop: For | While) -> frozenset[str]:
-    """Return the variables that are others in every iteration; a thread has the same numbers among others in all of them."""
+    """Return the variables that differ between iterations; the number of a thread does not."""
     assigned = {node.variable.name for node in nodes_of(loop, SetVar)}
     found = assigned | {inner.variable.name for inner in nodes_of(loop, For) if not isinstance(inner.tag, Dealt)}
     for declared in nodes_of(loop, Declare):  # outer and earlier ones first
@@ -71,7 +71,7 @@ def _told(loop: For | While, constant: frozenset[str], varying: frozenset[str]) 
 
 
 def _parts(place: Value, varying: frozenset[str]) -> tuple[Value, Value] | None:
-    """Return what of a place stays and what changes; None unless there is something of both, and a product, which is a row, changes."""
+    """Return the constant and the varying part of an index; None unless both exist and the varying part contains a product (a row)."""
     terms = [*_terms(place)]
     still = [term for term in terms if not isinstance(term, Const) and not mentions(term, varying)]
     rest = [term for term in terms if term not in still]

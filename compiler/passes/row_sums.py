@@ -1,8 +1,8 @@
-"""The sums of a block's rows, whose terms stand in an array one row after the other (``batches``).
+"""The sums of a block's rows, whose terms are in an array, row after row (``batches``).
 
-A row by itself: as many terms as most rows have at most, without asking how many there are, then the others. Rows side by side: as many
-terms of each as the longest row of the block has at most, in vectors of which only the row's own lanes are kept; the lanes of the vectors
-of some rows are then added to one another together, which takes as many additions as a row alone.
+A single row: a fixed number of terms is added without a loop, which is enough for most rows, then the remaining terms in a loop. Several
+rows at once: for each row as many terms are added as the longest row of the block may have, in vectors in which lanes of other rows are set
+to 0; the lanes of the vectors of several rows are then added together, which takes as few additions as for one row.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Placed:
     Attributes:
         loop: the loop over the elements of a row.
         total: the scalar to which they are added.
-        begin: where the elements of a row begin, in terms of the row.
+        begin: where the elements of a row begin, as an expression of the row.
         room: the array of terms.
-        first: where the elements of the block begin: the first term stands at 0.
-        at_once: how many terms are added without asking, where a row is added by itself.
+        first: where the elements of the block begin, whose first term is at 0.
+        at_once: how many terms of a single row are added without a loop.
     """
 
     loop: For
@@ -38,12 +38,12 @@ class Placed:
 
 
 def row_length(begin: Value, row: Var) -> Value:
-    """Return how many elements a row has, in terms of which ``begin`` says where they begin."""
+    """Return how many elements a row has; ``begin`` says where they begin, as an expression of the row."""
     return _minus(substitute(begin, {row.name: _plus(row, Const(1, I64))}), begin)
 
 
 def row_sum(sums: Placed, together: int, lanes: int, fresh: Callable[[str], str]) -> Step:
-    """Return the sum of a row by itself: of the first ``together`` terms, or twice as many, without asking how many there are."""
+    """Return the sum of a single row: the first ``together`` terms, or twice as many, are added without a loop."""
     total, name, room, at_once = sums.total, sums.loop.variable.name, sums.room, sums.at_once
     at, count = Var(fresh(f"{name}_at"), I64), Var(fresh(f"{name}_count"), I64)
     whole = total.type.vector(min(lanes, together))
@@ -64,21 +64,21 @@ def row_sum(sums: Placed, together: int, lanes: int, fresh: Callable[[str], str]
 
 
 def _first_terms(room: str, at: Value, count: Value, firsts: range, whole: Type) -> Value:
-    """Return the sum of vectors of terms that begin at some numbers of a row's, where others stand behind as many as it has."""
+    """Return the sum of vectors of a row's terms that begin at the numbers ``firsts``; terms behind the row's ``count`` are left out."""
     loads = [Load(room, _plus(at, Const(first, I64)), whole) for first in firsts]
     kept = [Call("keep_lanes", (load, _minus(count, Const(first, I64))), whole) for load, first in zip(loads, firsts, strict=True)]
     return pairwise(list[Value](kept), "+")
 
 
 def sums_beside(sums: Placed, rows: For, first_row: Value, behind: Value, together: int, lanes: int, fresh: Callable[[str], str]) -> For:
-    """Return the loop that adds the terms of as many rows at once as it steps over, and puts the sums into the array of terms.
+    """Return the loop that sums several rows at once, as many as one step has, and puts the sums into the array of terms.
 
     Args:
-        rows: the loop over these rows, whose body does not count.
-        first_row: of the block.
-        behind: where the sums go in the array of terms.
-        together: terms that the longest row has at most.
-        lanes: of the widest vectors.
+        rows: the loop over these rows; its body is replaced.
+        first_row: the first row of the block.
+        behind: the place of the sums in the array of terms.
+        together: the most terms of a row.
+        lanes: the lanes of the widest vectors.
     """
     kind, name, row = sums.total.type, sums.loop.variable.name, rows.variable
     whole, steps, vectors = kind.vector(min(lanes, together)), list[Step](), list[Value]()
@@ -95,7 +95,7 @@ def sums_beside(sums: Placed, rows: For, first_row: Value, behind: Value, togeth
 
 
 def summed_beside(sums: Placed, row: Var, first_row: Value, behind: Value) -> SetVar:
-    """Return what a row does in place of its own sum where that stands in the array of terms."""
+    """Return the step that reads a row's sum from the array of terms, in place of computing it."""
     return SetVar(sums.total, Load(sums.room, _plus(behind, _minus(row, first_row)), sums.total.type), "+")
 
 

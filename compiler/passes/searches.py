@@ -1,7 +1,7 @@
-"""Searches that all lanes of a warp do at once: where a block or a warp of a GPU looks for one place, each lane looks at another one.
+"""Searches in which the lanes of a warp work together: if a block or warp of a GPU searches one place, each lane examines another one.
 
-A block that begins with the row of its first position finds it by bisection in twenty loads, each of which waits for the one before; 32
-lanes together find it in four.
+For example, a block finds the row of its first position by bisection with twenty loads, each of which waits for the one before; 32
+lanes together need four.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SEARCHES = frozenset(("lower_bound", "upper_bound", "path_fibre"))
 
 
 def search_together(function: Function, setting: Setting) -> Function:
-    """Return a function in whose kernels lanes that look for the same place do so together."""
+    """Return a function in whose kernels lanes that search for the same place do so together."""
 
     def change(node: Node) -> Node:
         return replace(node, body=_visited(node.body, False)) if isinstance(node, Kernel) and node.threads > 1 else node
@@ -25,7 +25,7 @@ def search_together(function: Function, setting: Setting) -> Function:
 
 
 def _visited(step: Step, together: bool) -> Step:
-    """Return a step; ``together``: all threads of a warp do it, with the same scalars."""
+    """Return a rewritten step; ``together``: whether all threads of a warp run it with the same scalars."""
     inside = together
     match step:
         case For(tag=Dealt(unit=unit)):

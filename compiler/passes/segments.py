@@ -1,10 +1,10 @@
-"""Segments that lie inside a tile of positions, apart from the two that its ends may cut.
+"""Separates the segments that are entirely in a tile of positions from the two that its ends may cut.
 
-A tile [low, high) of the positions of a level runs through the segments ``first .. past`` that hold them, found once by binary
-search, and clips each: ``for p in max(pos[i], low) .. min(pos[i + 1], high)``. As segments follow one another, only the first
-and the last can be cut. The loop over all others is a copy that neither clips nor asks whether another tile has a part of its
-segment: guards are hoisted out of loops (Senanayake et al., section 5.4). The same holds through several levels: what lies below
-a segment that is not cut is not cut.
+A tile [low, high) of the positions of a level runs through the segments ``first .. past`` that contain them, found by one binary
+search, and clips each: ``for p in max(pos[i], low) .. min(pos[i + 1], high)``. Since segments are consecutive, only the first
+and the last can be cut. The loop over all others is a copy that neither clips nor tests whether another tile has a part of the
+segment: guards are hoisted out of loops (Senanayake et al., section 5.4). The same is true for several levels: the segments below
+one that is not cut are not cut.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from ..ir.rewrite import as_steps, nodes_of, transform, walk
 from .manager import Setting
 
 LONGEST_BODY = 600
-"""Nodes of a loop's body up to which it is copied."""
+"""The most nodes of a loop's body that is copied."""
 
 SHORT_TILE = 256
-"""Positions of a tile below which it has too few segments to tell them apart."""
+"""The least positions of a tile for which separating its segments pays."""
 
 Declared = Mapping[str, Value]
 
@@ -55,7 +55,7 @@ class _Clip:
 
 
 def separate_whole_segments(function: Function, setting: Setting) -> Function:
-    """Return a kernel in which loops over the segments of a tile are three: the first segment, those inside, the last one."""
+    """Return a kernel in which a loop over the segments of a tile is split in three: the first segment, those inside, the last one."""
     if not any(node.function == "upper_bound" for node in nodes_of(function.body, Call)):
         return function
     fresh = setting.fresh
@@ -75,7 +75,7 @@ def separate_whole_segments(function: Function, setting: Setting) -> Function:
 
 
 def _separated(loop: For, declared: Declared, fresh: Callable[[str], str]) -> Step | None:
-    """Return the three loops; None where a loop is no such, or not worth it."""
+    """Return the three loops; None if a loop is not over the segments of a tile, or splitting it does not pay."""
     clips = _clips(loop, declared)
     if not clips or _is_short(clips[-1], declared) or not _may_be_copied(loop.body):
         return None
@@ -94,7 +94,7 @@ def _separated(loop: For, declared: Declared, fresh: Callable[[str], str]) -> St
 
 
 def _clips(loop: For, declared: Declared) -> list[_Clip]:
-    """Return how a loop over the segments of a tile clips them, level by level downwards; nothing if it is no such loop."""
+    """Return how a loop over the segments of a tile clips them, level by level downwards; empty for other loops."""
     clips: list[_Clip] = []
     ends = loop.low, loop.high
     while loop.tag is None and loop.step == 1:
@@ -116,7 +116,7 @@ def _clips(loop: For, declared: Declared) -> list[_Clip]:
 
 
 def _is_short(clip: _Clip, declared: Declared) -> bool:
-    """Return whether a tile is known to be short: ``high`` is ``low + constant``, or the lesser of that and the end."""
+    """Return whether a tile is known to be short: ``high`` is ``low`` plus a small constant, or at most that."""
     match declared.get(clip.high.name):
         case Binary("+", _, Const(size)) | Binary("min", Binary("+", _, Const(size)), _) | Binary("min", _, Binary("+", _, Const(size))):
             return size < SHORT_TILE
@@ -132,7 +132,7 @@ def _may_be_copied(body: Step) -> bool:
 
 
 def _whole(body: Step, parent: Var, clips: list[_Clip]) -> Step:
-    """Return what happens in a segment that is not cut: without the clips of its own level, and of those below it."""
+    """Return the body for a segment that is not cut, without the clips of its own level and of those below."""
     clip, *below = clips
     begins: dict[str, Value] = {}
 
@@ -145,7 +145,7 @@ def _whole(body: Step, parent: Var, clips: list[_Clip]) -> Step:
             case Declare(variable, value) if is_place(value, clip.pos, parent, 0) or is_place(value, clip.pos, parent, 1):
                 begins[variable.name] = value
             case Binary("==", Var(name), value) if begins.get(name) == value:
-                return Const(True, BOOL)  # the question whether the segment is the tile's alone
+                return Const(True, BOOL)  # the condition that the segment belongs to the tile alone
         return node
 
     made = transform(body, unclipped)

@@ -1,7 +1,7 @@
-"""Loops in which a block or warp of a GPU writes a different element in every iteration: they are dealt out to its threads.
+"""Deals out loops in which a block or warp of a GPU writes a different element in every iteration to its threads.
 
-``for p in 0 .. count: C_vals[n] = w_vals[p]; n += 1`` appends; where every iteration does so once, it writes element ``n + p`` of an ``n``
-that stands still, and none waits for the one before.
+``for p in 0 .. count: C_vals[n] = w_vals[p]; n += 1`` appends. If every iteration appends once, it writes element ``n + p`` for a constant
+``n``, and iterations are independent.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..ir.rewrite import as_steps, is_pure, mentions, nodes_of, substitute
 
 
 def shared_out(loop: For, group: Group, own: frozenset[str]) -> Step | None:
-    """Return a loop that is dealt out to the threads of a group, None where iterations depend on one another.
+    """Return a loop that is dealt out to the threads of a group; None if iterations depend on one another.
 
     Args:
-        own: arrays of which every thread has its own.
+        own: the arrays that every thread has for itself.
     """
     if loop.tag is not None or loop.step != 1 or loop.variable.type.bytes != 8:
         return None

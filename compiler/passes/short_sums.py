@@ -1,4 +1,4 @@
-"""Loops over rows that sum up the elements of each: which sums they make, and the loops over terms of several rows."""
+"""Recognises loops over rows that sum the elements of each row, and makes the loops over the terms of several rows."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from .simplify import simplify_expression
 from .sums import asking_ahead, only_adds
 
 ROWS = 64
-"""Rows of a block."""
+"""The number of rows of a block."""
 
 FEWEST = 8
-"""Rows below which a block is not worth it."""
+"""The least number of rows of a block."""
 
 MOST_SUMS = 8
-"""Most sums of a row that are made in batches: the terms of more would leave the first cache, and the code would double."""
+"""The most sums of a row that are made in batches: the terms of more would not fit into the first cache, and would double the code."""
 
 
 @frozen
@@ -50,7 +50,7 @@ class RowSum:
     """A loop over the elements ``begin(row) .. begin(row + 1)`` of a row that adds ``step.value`` for each to a scalar.
 
     Attributes:
-        moving: whether terms depend on the row, as where coordinates are counted from it: they are not computed for many rows at once.
+        moving: whether terms depend on the row, for example because coordinates are relative to it, so that they cannot be batched.
     """
 
     loop: For
@@ -60,9 +60,9 @@ class RowSum:
 
 
 def rows_of(loop: For, lanes: int) -> list[RowSum] | None:
-    """Return the sums that a loop over rows makes, which may be made in batches; None if it is no such loop.
+    """Return the sums of a loop over rows that may be made in batches; None if there are none.
 
-    Those whose terms depend on their row are among them only where all do.
+    Sums whose terms depend on their row are returned only if all do.
     """
     if not (loop.tag is None or isinstance(loop.tag, Parallel)) or loop.step != 1 or rows_a_block(loop.tag) is None:
         return None
@@ -86,7 +86,7 @@ def rows_of(loop: For, lanes: int) -> list[RowSum] | None:
 
 
 def _unconditional_loops(statement: Step) -> Iterator[For]:
-    """Yield the loops that every row runs through; asking whether there is anything to run through is no condition."""
+    """Yield the loops that every row runs; a condition that the row has elements does not count."""
     match statement:
         case For():
             yield statement
@@ -117,7 +117,7 @@ def _sum_of(inner: For, row: Var, declared: dict[str, Value], written: set[str],
 
 
 def terms_of(found: RowSum, room: str, first: Value, past: Value | None = None) -> For:
-    """Return the loop that puts the terms of consecutive rows into an array."""
+    """Return the loop that stores the terms of consecutive rows in an array."""
     loop = found.loop
     place = Binary("-", loop.variable, first, I64)
 
@@ -129,6 +129,6 @@ def terms_of(found: RowSum, room: str, first: Value, past: Value | None = None) 
 
 
 def rows_a_block(tag: Parallel | Vector | object) -> int | None:
-    """Return how many rows are a block: not more than threads take at once; None if those are too few."""
+    """Return how many rows are a block: at most a chunk of a thread; None if that is too few."""
     chunk = tag.chunk if isinstance(tag, Parallel) else None
     return None if chunk is not None and chunk < FEWEST else min(chunk or ROWS, ROWS)

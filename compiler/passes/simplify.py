@@ -1,7 +1,7 @@
-"""Less code of the same meaning: constants folded, branches and loops without effect removed, dead locals dropped.
+"""Simplifies code: folds constants, removes branches and loops without effect, and drops dead locals.
 
-Floating-point meaning is kept to the bit: ``x * 0`` and ``x + 0`` stay (NaN, infinity, signed zero), ``x * 1`` goes.
-Constants of integers are folded exactly as they would be computed, which is without overflow in a valid kernel.
+Floating-point results do not change in any bit: ``x * 0`` and ``x + 0`` stay (because of NaN, infinity and signed zeros), ``x * 1``
+becomes ``x``. Integer constants are folded exactly, since valid kernels do not overflow.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def simplify(function: Function) -> Function:
         if settled is live:
             break
         body = _without_dead_locals(settled)
-        live = settled if body is settled else None  # what reads a variable that is dropped may itself be read no more
+        live = settled if body is settled else None  # after a variable is dropped, variables that it reads may be dead
     return replace(function, body=body)
 
 
 def simplify_expression(expr: Value) -> Value:
-    """Return an expression of the same value with what is constant folded."""
+    """Return an expression of the same value with constants folded."""
     return settle(expr, _simpler)
 
 
@@ -72,7 +72,7 @@ def _simpler(node: Node) -> Node:
 
 
 def _folded(value: float | bool, node: Value, kind: Type) -> Value:
-    """Return the constant that a node computes, or the node where it overflows (in a branch that is never taken)."""
+    """Return a folded constant, or the node itself if the value overflows (in a branch that is never taken)."""
     if kind == BOOL:
         return Const(bool(value), kind)
     if kind.is_float:
@@ -203,7 +203,7 @@ def _simpler_integer(op: str, left: Value, right: Value, expr: Binary) -> Value:
 
 
 def _simpler_offset(left: Value, offset: int, expr: Binary) -> Value:
-    """Return ``left + offset`` with the constants of ``(x + 1) + 2`` together, written as a difference where it is one."""
+    """Return ``left + offset`` with constants as in ``(x + 1) + 2`` combined, as a difference if the sum of constants is negative."""
     if isinstance(left, Binary) and left.op in ("+", "-") and isinstance(left.right, Const) and left.type == expr.type:
         inner = int(left.right.value)
         left, offset = left.left, offset + (inner if left.op == "+" else -inner)
@@ -215,7 +215,7 @@ def _simpler_offset(left: Value, offset: int, expr: Binary) -> Value:
 
 
 def _as(value: Value, expr: Value) -> Value:
-    """Return a value in the type of the expression that it stands for."""
+    """Return a value, cast to the type of the expression that it replaces."""
     return value if value.type == expr.type else Cast(value, expr.type)
 
 
@@ -259,14 +259,14 @@ def _simpler_for(loop: For) -> Step:
 
 
 def _is_single(loop: For) -> bool:
-    """Return whether a loop has one iteration, from a variable on that stays as it is in it."""
+    """Return whether a loop has exactly one iteration, whose first value does not change in it."""
     if isinstance(loop.tag, Parallel | Dealt) or not isinstance(loop.low, Var) or loop.high != add(loop.low, integer(loop.step)):
         return False
     return all(node.variable != loop.low for node in nodes_of(loop.body, Declare, SetVar, For))
 
 
 def _only_prefetches(body: Step) -> bool:
-    """Return whether a body only prefetches or declares: it has no effect that anybody could see."""
+    """Return whether a body only prefetches or declares, so that it has no visible effect."""
     if isinstance(body, Steps):
         return all(_only_prefetches(statement) for statement in body.statements)
     return isinstance(body, Prefetch) or (isinstance(body, Declare) and is_pure(body.value))
@@ -279,7 +279,7 @@ _RULES: dict[type[Node], Callable[[Any], Node]] = {
 
 
 def _without_dead_locals(body: Steps) -> Steps:
-    """Drop scalars that nothing reads, with all that is assigned to them; the body itself where all are read."""
+    """Drop scalars that are never read, with their assignments; return the body itself if all are read."""
     removable: dict[str, bool] = {}
     read: set[str] = set()
 
@@ -292,7 +292,7 @@ def _without_dead_locals(body: Steps) -> Steps:
                 removable[target] = removable.get(target, True) and is_pure(node.value)
                 read.update(node.value.variables - {target})
             else:
-                visit(node.children[isinstance(node, For) :])  # the first child of a loop is what it counts with
+                visit(node.children[isinstance(node, For) :])  # the first child of a loop is its variable
 
     visit((body,))
     dead = {name for name, pure in removable.items() if pure and name not in read}

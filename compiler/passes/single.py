@@ -1,6 +1,6 @@
-"""Register arrays of one element are variables: a product with a matrix of one column is that with a vector.
+"""Turns register arrays of one element into variables, so that a product with a matrix of one column is like one with a vector.
 
-Passes for sums look for scalars, so that ``for p: t[0] += ...`` got neither batches of short rows, nor lanes, nor vectors.
+Passes for sums recognise only scalars: ``for p: t[0] += ...`` would get neither batches of short rows, nor lanes, nor vectors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def single_registers(function: Function) -> Function:
         match node:
             case Allocate(array) if array in single:
                 return Declare(single[array], Const(0.0, single[array].type))
-            case Load(array) if array in single:  # whatever its index says: there is one place
+            case Load(array) if array in single:  # any index means the only element
                 return single[array]
             case Store(array, _, value, op) if array in single:
                 return SetVar(single[array], value, op)

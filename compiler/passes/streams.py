@@ -1,8 +1,8 @@
-"""Rows of results that are written past the caches, where the result is too large to stay in them.
+"""Stores to rows of results that bypass the caches if the result is too large for them.
 
-A store to a line that no cache holds reads the line first. Where whole lines are written, once each and never read, a store past
-the caches moves half of the bytes, and leaves the caches to the operands. Whether the result is that large, and its rows begin where
-such stores can go, is known when a kernel is bound: lowering declares a parameter that says so, and the C has both stores.
+A store to a line that is in no cache reads the line first. If whole lines are written once and never read, stores that bypass
+the caches move half as many bytes, and leave the caches to the operands. Whether the result is large enough, and its rows are aligned for
+such stores, is known when a kernel is bound: lowering declares a parameter for it, and the C code has both kinds of stores.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from .manager import Setting
 
 
 def pass_caches(function: Function, setting: Setting) -> Function:
-    """Return a kernel in which rows that its parameters tell of are stored in both ways, one of which is taken at run time.
+    """Return a kernel in which rows of results with such a parameter are stored in both ways; the parameter chooses one at run time.
 
-    Arrays begin at a multiple of a vector's width where their parameter is 1.
+    Arrays are aligned to a vector's width if their parameter is 1.
     """
     results = {parameter.source[0]: parameter for parameter in function.arrays if parameter.source[1] == "values"}
     for size in function.sizes:
@@ -55,7 +55,7 @@ def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, 
     rows = [store for store in stores if store.value.type == result.type.vector(lanes) and _is_multiple(store.index, lanes, declared)]
     rows = [store for store in rows if not store.op and not store.atomic]
     if any(store.op for store in stores):
-        rows = [store for store in rows if _must_pass(store)]  # zeros are read again, to be added to
+        rows = [store for store in rows if _must_pass(store)]  # zeros are read again when values are added
     if not rows or any(_must_pass(store) for store in stores if not any(store is row for row in rows)):
         return function
     wanted = Binary("!=", Var(size.name, I64), Const(0, I64), BOOL)
@@ -68,21 +68,21 @@ def _streaming(function: Function, result: ArrayParameter, size: SizeParameter, 
             case Steps(statements):
                 return Steps(tuple(_merged(statements, wanted)))
             case For(tag=Parallel()) if any(inner.streams for inner in nodes_of(node.body, Store)):
-                return replace(node, finish=(*node.finish, drained))  # by the thread that has stored, before others may read
+                return replace(node, finish=(*node.finish, drained))  # the thread that has stored waits, before others may read
         return node
 
     return replace(function, body=Steps((transform(function.body, change), drained)))
 
 
 def _must_pass(store: Store) -> bool:
-    """Return whether a store belongs to a row that is stored once, so that all of the row has to go the same way: not where zeros are
-    put down, nor where something is added to what is there."""
+    """Return whether a store belongs to a row that is stored once, so that all of the row is stored in the same way; not for stores of
+    zeros, nor for stores that add."""
     value = store.value.operand if isinstance(store.value, Cast) else store.value
     return not store.op and not (isinstance(value, Const) and value.value == 0)
 
 
 def _merged(statements: tuple[Step, ...], wanted: Value) -> list[Step]:
-    """Return statements in which neighbours that ask for the same are one."""
+    """Return statements in which consecutive branches with the same condition are merged."""
     made: list[Step] = []
     for given in statements:
         statement = given.statements[0] if isinstance(given, Steps) and len(given.statements) == 1 else given
@@ -95,7 +95,7 @@ def _merged(statements: tuple[Step, ...], wanted: Value) -> list[Step]:
 
 
 def _declared(body: Step) -> dict[str, tuple[Value, ...]]:
-    """Return what each variable may be, up to what a loop steps by: values it is given, and the steps of loops over it."""
+    """Return the possible values of each variable, up to multiples of loop steps: its assigned values, and the steps of its loops."""
     found: dict[str, tuple[Value, ...]] = {}
     for node in walk(body):
         match node:
@@ -109,7 +109,7 @@ def _declared(body: Step) -> dict[str, tuple[Value, ...]]:
 
 
 def _is_multiple(expr: Value, lanes: int, declared: dict[str, tuple[Value, ...]]) -> bool:
-    """Return whether an index is a multiple of ``lanes`` for certain."""
+    """Return whether an index is certainly a multiple of ``lanes``."""
     match expr:
         case Const(value):
             return int(value) % lanes == 0
@@ -120,6 +120,6 @@ def _is_multiple(expr: Value, lanes: int, declared: dict[str, tuple[Value, ...]]
         case Binary("+" | "-", left, right):
             return _is_multiple(left, lanes, declared) and _is_multiple(right, lanes, declared)
         case Var(name):
-            rest = {other: values for other, values in declared.items() if other != name}  # a step adds to what is a multiple
+            rest = {other: values for other, values in declared.items() if other != name}  # avoids a cycle
             return name in declared and all(_is_multiple(value, lanes, rest) for value in declared[name])
     return False

@@ -1,8 +1,8 @@
-"""Loads of several iterations together in loops that are dealt out to the threads of a warp or block of a GPU.
+"""Groups the loads of several iterations in loops that are dealt out to the threads of a warp or block of a GPU.
 
-A thread has every eighth entry of a row where eight lanes work on it. With ``unroll(j, 4)`` it loads the coordinates of its next four
-entries, then what they need, then adds four times: the loads are on their way side by side. Of the last, up to three, those that would
-stand behind the end of the row load its last entry, which another lane needs as well.
+If eight lanes work on a row, each thread has every eighth entry. With ``unroll(j, 4)`` it loads the coordinates of its next four
+entries, then the elements that they need, then adds four times, so that the loads overlap. In the remainder, entries behind the end of
+the row are replaced by its last entry, which another lane needs as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .manager import Setting
 
 
 def load_in_strides(function: Function, setting: Setting) -> Function:
-    """Return a function whose threads load what several of the iterations that are dealt to them need before they compute."""
+    """Return a function whose threads load the data of several of their dealt iterations before they compute with any of it."""
     constant = frozenset(parameter.name for parameter in function.arrays if not parameter.writable)
     fresh = setting.fresh
 
@@ -44,7 +44,7 @@ def _in_strides(loop: For, kernel: Kernel, constant: frozenset[str], fresh: Call
 
 
 def _dealt(loop: For, phases: Phases, members: int, fresh: Callable[[str], str]) -> Step:
-    """Return a loop over the threads, each of which goes through its iterations, so many at a time, and what is left of them."""
+    """Return a loop over the threads, in which each runs through groups of its iterations, and then through the remainder."""
     assert isinstance(loop.tag, Dealt)
     name, count, stride = loop.variable.name, loop.tag.at_once, loop.tag.at_once * members
     end, thread = Var(fresh(f"{name}_end"), I64), Var(fresh(f"{name}_thread"), I64)

@@ -1,9 +1,8 @@
-"""The sums that are made in vectors if a schedule says nothing of them: those of consecutive elements, or of gathered ones.
+"""Chooses the sums that are made in vectors by default: sums of consecutive elements, or of gathered ones.
 
-A sum of floats one by one waits three to five cycles for each addition before the next; in vectors several run side by
-side, as in NumPy's own sums. ``unroll(j, 1)`` keeps the additions of a loop one by one. A sum that gathers is then faster
-than memory hands out what it reads in order, and asks for that ahead. Where machines gather by reading elements one by one, short
-sums stay as they are.
+A scalar sum of floats waits three to five cycles for each addition; in vectors several additions overlap, as in NumPy's own sums.
+``unroll(j, 1)`` keeps the additions of a loop one by one. A sum that gathers in vectors is limited by the memory that it reads
+in order, which is therefore prefetched. On machines that gather by single loads, short sums stay scalar.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ..ir.rewrite import as_steps, nodes_of, transform_loops, walk
 from .forms import gathered_bytes
 from .manager import Setting
 
-AHEAD = 512  # elements: some pages; processors do not prefetch across pages
+AHEAD = 512  # elements, some pages ahead: processors do not prefetch across pages
 
 
 def sum_in_vectors(function: Function, setting: Setting) -> Function:
@@ -37,7 +36,7 @@ def sum_in_vectors(function: Function, setting: Setting) -> Function:
 
 
 def asking_ahead(loop: For) -> Step:
-    """Return a loop's body behind prefetches of the arrays that it reads in order, unless it has some."""
+    """Return a loop's body after prefetches of the arrays that it reads in order, unless it has prefetches already."""
     nodes = list(walk(loop.body))
     if any(isinstance(node, Prefetch) for node in nodes):
         return loop.body
@@ -47,7 +46,7 @@ def asking_ahead(loop: For) -> Step:
 
 
 def only_adds(loop: For) -> bool:
-    """Return whether a loop has none inside, stores nothing and adds floats to scalars from outside."""
+    """Return whether a loop has no inner loop, stores nothing, and adds floats to scalars from outside."""
     if any(issubclass(kind, Step) for kind in loop.body.kinds - {Steps, Comment, Declare, Prefetch, SetVar}):
         return False
     own = {step.variable.name for step in nodes_of(loop.body, Declare)}

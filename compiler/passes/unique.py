@@ -1,4 +1,4 @@
-"""Every scalar with a name of its own, so that blocks can be joined and taken apart."""
+"""Gives every scalar a name of its own, so that blocks can be merged and split."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ V = TypeVar("V", bound=Value)
 
 
 class _Renamer:
-    """``names`` has the new name of every scalar in sight; what a block inside declares stays in sight, unless it hides another."""
+    """Renames scalars; ``names`` has the new name of every visible one. Declarations of an inner block stay visible, unless they hide a
+    name."""
 
     def __init__(self, fresh: Callable[[str], str]) -> None:
         self.fresh = fresh

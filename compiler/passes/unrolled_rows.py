@@ -1,8 +1,8 @@
-"""Loops over what a thread of a GPU holds in registers, with constant places: registers have no index.
+"""Unrolls loops over arrays in registers of a GPU thread, so that indices are constants, since registers cannot be indexed.
 
-``double t[16]`` lives in registers where every place that is used is a constant, and in memory of the thread's own, which is as far as any
-other, where one loop goes from a number that is known only there. Such a loop, ``for p in from .. to: s += t[p - low]``, becomes one over
-all of ``t``, unrolled, each iteration under the condition that the other one comes to it (Senanayake et al., Figure 2e, lines 9 and 15).
+``double t[16]`` is in registers if every index is a constant. Otherwise it is in local memory, which is as slow as any other. A loop with
+variable bounds, ``for p in from .. to: s += t[p - low]``, becomes an unrolled loop over all of ``t``, in which each iteration has the
+condition that it is in the old range (Senanayake et al., Figure 2e, lines 9 and 15).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .declared import NOTHING, changing, declared_inside, value_of
 from .manager import Setting
 
 LONGEST = 32
-"""Elements that a thread holds in registers."""
+"""The most elements of an array that a thread keeps in registers."""
 
 
 def unroll_rows(function: Function, setting: Setting) -> Function:
@@ -64,7 +64,7 @@ def unroll_rows(function: Function, setting: Setting) -> Function:
 
 
 def _short(steps: Steps) -> dict[str, int]:
-    """Return the short arrays in registers of a block, with their lengths, of which whole loops have no part by their name."""
+    """Return the short register arrays of a block, with their lengths, that are used only at single elements."""
     made = (step for step in steps.statements if isinstance(step, Allocate) and step.storage == "registers")
     lengths = {step.array: int(step.length.value) for step in made if isinstance(step.length, Const)}
     named = {node.array for node in nodes_of(steps, ArrayRef, Fill)}
@@ -72,7 +72,8 @@ def _short(steps: Steps) -> dict[str, int]:
 
 
 def _along(loop: For, held: Mapping[str, int]) -> tuple[Value, int] | None:
-    """Return where the array begins that every iteration of a loop uses one element of, and how long it is; None where there is none."""
+    """Return the value of a loop's variable at the first element of the array along which it runs, and the array's length; None if there
+    is no such array."""
     if loop.step != 1 or not isinstance(loop.tag, Unroll | None) or nodes_of(loop.body, For):
         return None
     own = {node.variable.name for node in nodes_of(loop.body, Declare, SetVar)} | {loop.variable.name}
@@ -87,7 +88,7 @@ def _along(loop: For, held: Mapping[str, int]) -> tuple[Value, int] | None:
 
 
 def _whole(loop: For, begin: Value, length: int, declared: Mapping[str, Value], fresh: Callable[[str], str]) -> Step:
-    """Return the loop over all elements, of which those that the loop comes to are used."""
+    """Return the unrolled loop over all elements, with the condition that an element is in the range of the old loop."""
     place = Var(fresh(loop.variable.name), I64)
     body = _at(loop.body, loop.variable, begin, place)
     low, high = loop.low, loop.high
@@ -100,7 +101,7 @@ def _whole(loop: For, begin: Value, length: int, declared: Mapping[str, Value], 
 
 
 def _at(body: Step, variable: Var, begin: Value, place: Var) -> Step:
-    """Return a body in which the elements of the array have constant places."""
+    """Return a body in which the elements of the array have constant indices."""
 
     def change(node: Node) -> Node:
         return place if node == Binary("-", variable, begin, I64) else node

@@ -1,14 +1,14 @@
-"""Loops cut into vectors of the machine's width, and small arrays that become vector registers.
+"""Cuts loops into vectors of the machine's width, and turns small arrays into vector registers.
 
-A loop tagged ``Vector`` (lanes are independent; scalars that it updates are reductions, which may be reassociated; ``sums``
-tags those of which nothing is said), or an untagged one whose iterations provably do not meet, is vectorized if everything
-in it has a vector form: elements at consecutive places, values that are the same for all lanes, arithmetic. With small
-constant bounds it is written out whole, in full vectors and then smaller ones; else a loop over vectors is followed by
-what is left: one vector of which only the first lanes are read where the machine has masks and the loop sums, a loop over
-elements otherwise. A loop tagged ``Vector`` that has no such form keeps its tag (``passes.offered``).
+A loop tagged ``Vector`` (its lanes are independent; scalars that it updates are reductions, which may be reassociated; ``sums``
+tags sums by default), or an untagged one whose iterations are provably independent, is vectorized if every part
+of it has a vector form: consecutive elements, values that are the same for all lanes, arithmetic. With small
+constant bounds it is written out completely, in full vectors and then smaller ones. Otherwise a loop over vectors is followed by
+the remainder: one vector of which only the first lanes are read, if the machine has masks and the loop sums, else a loop over
+elements. A loop tagged ``Vector`` without such a form keeps its tag (``passes.offered``).
 
-A ``registers`` array whose only uses are such loops over all of it becomes one variable for each of its vectors, so
-that an accumulator never leaves its registers inside a sparse loop (DESIGN 2.8).
+A ``registers`` array that is used only in such loops over all of it becomes one variable for each of its vectors, so
+that an accumulator stays in registers inside a sparse loop (DESIGN 2.8).
 """
 
 from __future__ import annotations
@@ -52,16 +52,17 @@ from .plan import REDUCTIONS, Chunk, Plan, begun, chunks_of, combined, first_val
 from .simplify import simplify_expression
 
 ACCUMULATORS = 4
-"""Independent sums of a reduction: enough to hide the latency of an addition."""
+"""The number of independent partial sums of a reduction: enough to hide the latency of additions."""
 
 WRITTEN_ACCUMULATORS = 2
-"""The same of a sum that is written out: those of further iterations around it are computed beside it, and each is added in the end."""
+"""The same for a sum that is written out: sums of further outer iterations overlap with it, and all partial sums must be added in the
+end."""
 
 GATHERING = 2
-"""The same of sums that gather where that is done by single loads; instructions that gather take longer than the sums that they feed."""
+"""The same for sums that gather by single loads. With gather instructions one is enough, since these take longer than the additions."""
 
 REGISTERS = 28
-"""Vector registers that arrays may take; what is more stays in memory."""
+"""The most vector registers for arrays; larger arrays stay in memory."""
 
 _REWRITTEN = frozenset((Steps, For, Allocate, Fill))
 
@@ -94,7 +95,7 @@ class _Pass:
     # Registers
 
     def _register_arrays(self, body: Steps) -> dict[str, Allocate]:
-        """Return the arrays all of whose uses can be those of whole registers."""
+        """Return the arrays that are only used as whole registers."""
         arrays = {node.array: node for node in nodes_of(body, Allocate) if node.storage == "registers"}
         arrays = {name: node for name, node in arrays.items() if isinstance(node.length, Const) and node.type.is_float}
         if not arrays:
@@ -162,7 +163,7 @@ class _Pass:
         return self._vector_loop(loop)
 
     def _without_stores_to_one_place(self, loop: For) -> tuple[For, tuple[Step, Step] | None]:
-        """Turn a reduction into an element into one into a scalar, which is added to the element once."""
+        """Turn a reduction into an array element into one into a scalar, which is added to the element once."""
         stores = nodes_of(loop.body, Store)
         touched = Counter(array for array, _, _ in element_accesses(loop.body))
         for store in stores:
@@ -212,7 +213,7 @@ class _Pass:
                 stop = _last_whole(_constant(low), _constant(high), width)
                 loops.append(For(at, low, stop, block(body), step=width, origin=loop.origin))
                 low = stop
-            else:  # where steps end is not computed ahead: short loops wait for it
+            else:  # the end of whole steps is not computed before, since short loops would wait for it
                 more = Binary("<", at, Binary("-", high, Const(width - 1, I64), I64), BOOL)
                 loops.append(While(more, block([*body, SetVar(at, Const(width, I64), "+")]), loop.origin))
         foreseen = isinstance(loop.tag, Vector) and loop.tag.foreseen
@@ -231,9 +232,9 @@ class _Pass:
         return block([*steps, *whole, left])
 
     def _first_lanes(self, loop: For, plan: Plan, at: Var, high: Value, lanes: int) -> Step | None:
-        """Return what is left of a loop as one vector that is not full; None if it has no such form.
+        """Return the remainder of a loop as one partial vector; None if it has no such form.
 
-        Nothing may be left: asking would cost more, as how many iterations a sparse loop has is hard to foresee.
+        The remainder may be empty. Testing that would cost more, since the length of a sparse loop is hard to predict.
         """
         present = Var(self.fresh(f"{loop.variable.name}_left"), I64)
         try:
@@ -251,7 +252,7 @@ class _Pass:
 
 
 def _without_prefetches(body: Step) -> Step:
-    """Return what is done where less than a vector is left: the vectors before it have asked for what follows."""
+    """Return a body for the remainder, without prefetches: the vectors before have prefetched its data."""
     return transform_steps(body, lambda node: Steps(()) if isinstance(node, Prefetch) else node)
 
 
@@ -260,7 +261,7 @@ def _vectors_a_step(loop: For) -> int | None:
 
 
 def _last_whole(low: int, high: int, width: int) -> Const:
-    """Return where the last whole step of ``width`` iterations ends; ``low`` if there is none."""
+    """Return the end of the last whole step of ``width`` iterations; ``low`` if there is none."""
     return Const(high - max(0, high - low) % width, I64)
 
 
@@ -275,7 +276,7 @@ def _covers(low: Value, high: Value, allocation: Allocate) -> bool:
 
 
 def _with_first_values(statements: list[Step]) -> list[Step]:
-    """Declare registers with the values that they are given at once, where the next statement does nothing else."""
+    """Declare registers with the values that the next statements assign to them."""
     made: list[Step] = []
     for statement in statements:
         if not made or not isinstance(made[-1], Steps | Declare) or not isinstance(statement, Steps | SetVar):
@@ -285,7 +286,7 @@ def _with_first_values(statements: list[Step]) -> list[Step]:
         sets = [leaf for leaf in assigned if isinstance(leaf, SetVar) and not leaf.op]
         variables = [leaf.variable for leaf in declared if isinstance(leaf, Declare)]
         whole = bool(sets) and len(sets) == len(assigned) and len(variables) == len(declared)
-        reads = {name for leaf in sets for name in leaf.value.variables}  # of what they had before, perhaps
+        reads = {name for leaf in sets for name in leaf.value.variables}  # a value that reads one of them may need its old value
         if whole and [leaf.variable for leaf in sets] == variables and reads.isdisjoint(variable.name for variable in variables):
             made[-1] = Steps(tuple(Declare(leaf.variable, leaf.value) for leaf in sets))
         else:

@@ -1,9 +1,9 @@
-"""Rows of a dense result that lie inside a tile of positions are stored, not added to zeros.
+"""Rows of a dense result that are entirely in one tile of positions are stored, and not added to zeros.
 
-Where threads have tiles of equally many positions, a row of the result may belong to two tiles, so that all of it is set to zeros
-before and every row is added. But only the first and the last row of a tile can be shared: those between are the tile's
-alone (see ``segments``). They are stored once, empty ones too, and zeros are written ahead only where tiles meet, so that most of
-a result is neither filled before nor read back, and may be written past the caches (``streams``).
+If threads have tiles of equally many positions, a row of the result may belong to two tiles, so that the whole result is set to zero
+first and every row is added. But only the first and the last row of a tile can be shared; those between belong to the tile
+alone (see ``segments``). They are stored once, including empty ones, and zeros are written before only where tiles meet. So most of
+the result is neither filled before nor read back, and its stores may bypass the caches (``streams``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ONE = Const(1, I64)
 
 
 def store_whole_rows(function: Function, setting: Setting) -> Function:
-    """Return a kernel in which rows that only one tile has are stored."""
+    """Return a kernel in which rows of only one tile are stored."""
     made = leaves(function.body)
     for at, zeros in enumerate(made):
         array = _zeroed(zeros)
@@ -62,7 +62,7 @@ def _uses(node: Node, array: str) -> int:
 
 
 def _zeroed(statement: Step) -> str | None:
-    """Return the array all of whose elements a loop sets to zero."""
+    """Return the array of which a loop sets all elements to zero; None for other steps."""
     match statement:
         case For(variable, Const(0), _, body, step=1):
             match leaves(body):
@@ -76,12 +76,12 @@ class _Tiles:
     """A parallel loop over tiles, each of which runs through its rows in three loops.
 
     Attributes:
-        loop: the parallel one.
-        ahead: what it declares before the loops over rows.
-        whole: the loop over rows that no other tile has a part of.
-        kept: what that loop does for a row, the update left out.
-        update: what adds a row to the result: a loop over its elements, or the store of its only one.
-        width: elements of a row.
+        loop: the parallel loop.
+        ahead: its declarations before the loops over rows.
+        whole: the loop over rows of which no other tile has a part.
+        kept: the steps of that loop for a row, without the update.
+        update: the step that adds a row to the result: a loop over its elements, or the store of its only element.
+        width: the number of elements of a row.
     """
 
     loop: For
@@ -102,7 +102,7 @@ class _Tiles:
 
 
 def _tiles(statement: Step, array: str) -> _Tiles | None:
-    """Return the tiles of a loop whose segments are the rows of an array; None if it is no such loop, or uses the array otherwise."""
+    """Return the tiles of a loop whose segments are the rows of an array; None for other loops, or if the array is used otherwise."""
     if not isinstance(statement, For) or not isinstance(statement.tag, Parallel) or statement.private or statement.finish:
         return None
     match leaves(statement.body):
@@ -115,7 +115,7 @@ def _tiles(statement: Step, array: str) -> _Tiles | None:
 
 
 def _row(loop: For, array: str) -> tuple[tuple[Step, ...], For | Store, int] | None:
-    """Return what a loop does for a row before it adds it to an array, what adds it, and the elements of a row."""
+    """Return the steps of a loop for a row before it adds the row to an array, the step that adds it, and the number of its elements."""
     match leaves(loop.body):
         case [*declared, If(Binary("<"), then, None)] if all(isinstance(step, Declare) for step in declared):
             *steps, last = [_decided(step) for step in leaves(then)]
@@ -133,7 +133,7 @@ def _row(loop: For, array: str) -> tuple[tuple[Step, ...], For | Store, int] | N
 
 
 def _decided(statement: Step) -> Step:
-    """Return the branch of a condition that holds for certain."""
+    """Return the branch of a condition that certainly holds; other statements are returned as they are."""
     if isinstance(statement, If) and simplify_expression(statement.condition) == Const(True, BOOL):
         return statement.then
     return statement
@@ -148,7 +148,7 @@ def _with(statement: Step, old: For, new: For) -> Step:
 
 
 def _zeros_between(zeros: For, tiles: _Tiles, fresh: Callable[[str], str]) -> For:
-    """Return the loop that sets to zero what lies between the whole rows of one tile and those of the next, from the first element on."""
+    """Return the loop that sets to zero all elements between the whole rows of one tile and those of the next, and before the first."""
     loop, width = tiles.loop, Const(tiles.width, I64)
     tile = Var(fresh(loop.variable.name), I64)
     begin, end = (Var(fresh(f"{loop.variable.name}_{name}"), I64) for name in ("behind", "before"))

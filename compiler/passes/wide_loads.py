@@ -1,4 +1,4 @@
-"""Loads of 16 bytes at once where a thread of a GPU reads neighbouring elements of an array that nobody writes.
+"""Loads 16 bytes at once if a GPU thread reads neighbouring elements of an array that is never written.
 
 ``for k in low .. low + 4: w[k - low] += a * X[j * 128 + k]`` reads four elements that lie together, from a multiple of four of them on.
 They are loaded into registers before the loop. Arrays begin at such places themselves (``targets.cuda_launch``).
@@ -38,14 +38,14 @@ from .declared import NOTHING, changing, declared_inside, value_of
 from .manager import Setting
 
 WIDE = 16
-"""Bytes of a load."""
+"""The bytes of a load."""
 
 LONGEST = 32
-"""Elements that a thread loads before it uses them."""
+"""The most elements that a thread loads before it uses them."""
 
 
 def load_widely(function: Function, setting: Setting) -> Function:
-    """Return a function whose threads load neighbouring elements together where they can."""
+    """Return a function whose threads load neighbouring elements together if possible."""
     read_only = {parameter.name: parameter.type for parameter in function.arrays if not parameter.writable}
     changed = changing(function)
     fresh = setting.fresh
@@ -63,7 +63,7 @@ def load_widely(function: Function, setting: Setting) -> Function:
 
 
 def wide_arrays(function: Function) -> frozenset[str]:
-    """Return the arrays of which kernels use 16 bytes at once, here or where results are stored so."""
+    """Return the arrays that kernels access in units of 16 bytes, in loads or in stores of results."""
     places = {"load_wide": 1, "load_wide_from": 1, "store_wide": 0}
     used = (run.arguments[places[run.function]] for run in nodes_of(function.body, Run) if run.function in places)
     return frozenset(array.array for array in used if isinstance(array, ArrayRef))
@@ -72,7 +72,7 @@ def wide_arrays(function: Function) -> frozenset[str]:
 def _widened(
     loop: For, arrays: Mapping[str, Type], declared: Mapping[str, Value], fresh: Callable[[str], str]
 ) -> Step | None:
-    """Return a loop behind the loads of what it reads; None where it reads nothing so."""
+    """Return a loop after the wide loads of what it reads; None if it reads nothing like this."""
     count = whole_iterations(loop, declared)
     if count is None:
         return None
@@ -102,7 +102,7 @@ def _widened(
 
 
 def whole_iterations(loop: For, declared: Mapping[str, Value]) -> int | None:
-    """Return how many iterations a loop has, where that is a small constant, all of which do the same without a condition."""
+    """Return how many iterations a loop has, if that is a small constant and its body has no conditions; else None."""
     if not isinstance(loop.tag, Unroll | None) or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):
         return None
     match loop.low, value_of(loop.high, declared):
@@ -116,11 +116,12 @@ def whole_iterations(loop: For, declared: Mapping[str, Value]) -> int | None:
 
 
 def place_of_first(index: Value, loop: For, kind: Type, count: int, own: set[str], declared: Mapping[str, Value]) -> Value | None:
-    """Return which element the first iteration uses; None where the next ones do not use those behind it, or not by whole 16 bytes.
+    """Return the index in the first iteration; None unless later iterations use the elements behind it, and all together are aligned
+    units of 16 bytes.
 
     Args:
-        count: of the iterations.
-        own: variables of the loop's body, of which the place may not depend.
+        count: the number of iterations.
+        own: variables of the loop's body, on which the index must not depend.
     """
     if kind.bytes >= WIDE or count * kind.bytes % WIDE:
         return None
@@ -129,7 +130,7 @@ def place_of_first(index: Value, loop: For, kind: Type, count: int, own: set[str
 
 
 def _begin(index: Value, variable: Var, low: Value) -> Value | None:
-    """Return the index in the first iteration, where the next ones follow one another."""
+    """Return the index in the first iteration, if it increases by one in each iteration; else None."""
     match index:
         case Var() if index == variable:
             return low

@@ -1,7 +1,7 @@
-"""Stores of 16 bytes at once where a thread of a GPU writes neighbouring elements of a result.
+"""Stores 16 bytes at once if a GPU thread writes neighbouring elements of a result.
 
-``for k in 0 .. 2: Y[i * 128 + 2 * t + k] = w[k]`` writes two elements that lie together, from a multiple of two of them on. They are
-gathered in registers and stored by one instruction behind the loop; ``wide_loads`` says what is shown of their place.
+``for k in 0 .. 2: Y[i * 128 + 2 * t + k] = w[k]`` writes two neighbouring elements, the first at a multiple of two. They are
+collected in registers and stored by one instruction after the loop; ``wide_loads`` checks their index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .wide_loads import place_of_first, whole_iterations
 
 
 def store_widely(function: Function, setting: Setting) -> Function:
-    """Return a function whose threads store neighbouring elements together where they can."""
+    """Return a function whose threads store neighbouring elements together if possible."""
     written = {parameter.name: parameter.type for parameter in function.arrays if parameter.writable}
     changed = changing(function)
     fresh = setting.fresh
@@ -35,7 +35,7 @@ def store_widely(function: Function, setting: Setting) -> Function:
 
 
 def _widened(loop: For, written: Mapping[str, Type], declared: Mapping[str, Value], fresh: Callable[[str], str]) -> Step | None:
-    """Return a loop that gathers what it stores, and the stores behind it; None where it stores nothing so."""
+    """Return a loop that collects what it stores, and the wide stores after it; None if it stores nothing like this."""
     count = whole_iterations(loop, declared)
     if count is None:
         return None
