@@ -7,8 +7,7 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from .concrete.affine import Boundary, Viewed
-from .concrete.affine import viewed as plainly
+from .concrete.affine import Boundary, Viewed, view_subscripts
 from .concrete.check import check_semiring, formats_of, parsed, tensor_names
 from .concrete.concretize import Concretized, concretize
 from .concrete.given import check_convert, checked_dtype, checked_extents, checked_semiring

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, overload
 
-from ..compiler.concrete.affine import viewed
+from ..compiler.concrete.affine import view_subscripts
 from ..compiler.concrete.check import check_semiring, formats_of, parsed
 from ..compiler.concrete.concretize import started
 from ..compiler.concrete.given import checked_semiring

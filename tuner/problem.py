@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler.concrete.affine import Boundary, Viewed, wrapped, writings_of
-from ..compiler.concrete.affine import viewed as plainly
+from ..compiler.concrete.affine import Boundary, Viewed, view_subscripts, wrapped, writings_of
 from ..compiler.concrete.check import check_semiring, formats_of, parsed, tensor_names
 from ..compiler.concrete.concretize import Concretized, concretize, initial_name
 from ..compiler.concrete.given import (

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ..errors import ExpressionError, FormatError
 from ..format import Format, parse_format
-from ..notation.nodes import Access, Apply, Assignment, Expr, Neg, Sum, accesses, indices, walk
+from ..notation.nodes import Access, Apply, Assignment, Expr, Neg, Sum, accesses, indices, walk_expression
 from ..notation.parser import parse
 from ..shown import is_by_name
 from ..source import Span, pointing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...compiler.concrete.affine import viewed, writings_of
+from ...compiler.concrete.affine import view_subscripts, writings_of
 from ...compiler.concrete.check import check_semiring, formats_of, parsed
 from ...compiler.concrete.concretize import Concretized, concretize
 from ...compiler.concrete.given import constant_extents
