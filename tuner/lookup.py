@@ -211,12 +211,13 @@ def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decisio
     """Return the latest decision for every input of this workload with its distance, nearest first."""
     workload = problem.workload
     limits = problem.limits.given
-    told = [decision for decision in store.decisions(workload=workload.key) if _searched(decision) in ({}, limits)]
+    found = (decision for decision in store.decisions(workload=workload.key) if decision.workload == workload)  # keys can be out of date
+    told = [decision for decision in found if _searched(decision) in ({}, limits)]
     version = _this_version() if told else ""
     told.sort(key=lambda decision: (decision.code == version, _searched(decision) == limits))
     latest = {decision.input.key: decision for decision in told}
-    found = [(distance(problem.input, decision.input), decision) for decision in latest.values()]
-    return sorted(found, key=lambda pair: (pair[0], pair[1].input.key))
+    near = [(distance(problem.input, decision.input), decision) for decision in latest.values()]
+    return sorted(near, key=lambda pair: (pair[0], pair[1].input.key))
 
 
 def _searched(decision: Decision) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import subprocess
 import sys
 from collections import OrderedDict
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -168,6 +170,15 @@ def test_what_this_version_has_decided_holds_whatever_others_decided_later(datab
 def test_a_record_of_another_machine_is_none_of_this_one(database: Path) -> None:
     own = problem()
     add(database, decided(own, PARALLEL, workload=replace(own.workload, machine="another")))
+    assert look(database).origin == "default"
+
+
+def test_a_record_whose_machine_was_altered_in_place_is_none_of_this_one(database: Path) -> None:
+    """It is found under the key of this machine still, which the table keeps beside the name."""
+    add(database, decided(problem(), PARALLEL))
+    assert look(database).origin != "default"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE st_workload SET machine = 'another'")
     assert look(database).origin == "default"
 
 
