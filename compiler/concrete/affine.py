@@ -1,8 +1,8 @@
-"""Affine subscripts taken out of an expression: it reads views with plain subscripts instead (``views``).
+"""Replaces affine subscripts: the expression reads views with plain subscripts instead (``views``).
 
-``y(i) = B(i + j) * F(j)`` becomes ``y(i) = B(i,j) * F(j)`` where B is a view of two modes, so that all that follows, loop orders, lattices
-and legality, sees one tensor more with an index per mode. A compound subscript on the left becomes an index of its own that a point holds
-to its value: ``y(2*i + j) = e`` is ``y(s) = P(2*i + j - s) * e``, P being 1 at 0 and nothing elsewhere.
+``y(i) = B(i + j) * F(j)`` becomes ``y(i) = B(i,j) * F(j)`` where B is a view of two modes, so that loop orders, lattices and legality
+see only one more tensor, with an index per mode. A compound subscript on the left becomes an index of its own that a point holds to its
+value: ``y(2*i + j) = e`` is ``y(s) = P(2*i + j - s) * e``, where P is 1 at 0 and has no other entries.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Viewed:
         assignment: the plain assignment.
         formats: of every tensor in it, views among them.
         sources: the operand that each view is of.
-        points: the operands that hold a single entry, which no user gives.
-        constants: extents of indices that were made up.
+        points: the operands with a single entry that are added here; users do not give them.
+        constants: extents of the indices that were added here.
         ranges: how extents follow; None where no subscript is compound.
         written: of every tensor and its plain indices in the assignment, the access as it was written.
     """
@@ -71,7 +71,7 @@ def view_subscripts(
         assignment: checked.
         formats: of every tensor.
         determined: the indices whose extents the caller gives.
-        boundary: what is read outside of operands: "fill" (what is not stored stands for), "wrap", or one of these by index.
+        boundary: what reads outside of operands give: "fill" (the fill value), "wrap" (subscripts wrap around), or one of these by index.
 
     Raises:
         ExpressionError: the left side has compound subscripts and the result is sparse; a boundary is none, or of an index that is none.
@@ -111,7 +111,7 @@ def extents_of_result(assignment: Assignment, shape: Sequence[int]) -> dict[str,
     """Return the extents by index that a shape of the result means; ShapeError where it has another number of modes."""
     target = assignment.target
     if isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence):
-        raise ShapeError(f"under the name of the result '{target.tensor}' stands its shape, such as (20,), not {shape!r}")
+        raise ShapeError(f"the name of the result '{target.tensor}' must be given with its shape, such as (20,), not {shape!r}")
     if not shape:
         return {}
     if len(shape) != len(target.subscripts):

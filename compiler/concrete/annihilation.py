@@ -1,4 +1,4 @@
-"""Where expressions have a value, and what is left of them where operands have none: the one rule of annihilation.
+"""Where expressions have a value, and what remains of them where operands have none: the only rule of annihilation.
 
 What is not stored is the fill value, which annihilates products and is the identity of sums, whatever the operators are called
 (DESIGN 4.5). A constant has a value everywhere, unless it is the identity of sums; a constant factor leaves a pattern as it is, even
@@ -66,11 +66,11 @@ def _never(assign: Assign, loops: Loops) -> bool:
 
 @frozen
 class Remaining:
-    """What of a statement does something.
+    """The part of a statement that has an effect.
 
     Attributes:
-        statement: without what does nothing; None where nothing does anything.
-        domain: where it does something.
+        statement: without the parts that have no effect; None if no part has one.
+        domain: where it has an effect.
         written: where each tensor that it writes, for itself or for others, gets entries.
     """
 
@@ -81,7 +81,7 @@ class Remaining:
 
 @frozen
 class Patterns:
-    """Where statements do something, from what is known of the accesses in them.
+    """Where statements have an effect, given the domains of their accesses.
 
     Attributes:
         of: where an access has a value, of operands and of workspaces that are filled outside.

@@ -73,7 +73,7 @@ def test_indices_go_as_far_as_every_subscript_stays_inside() -> None:
         ("y(i-1) = B(i)", {"B": 4}, None, "subscript 'i - 1' of the result 'y' reaches -1; results begin at 0: add 1 to it"),
         ("y(2*i) = B(i)", {"B": 4}, {"y": (5,)}, "reaches 6, but mode 0 of the result was to have extent 5; give 7 or more"),
         ("y(2*i) = B(i)", {"B": 4}, {"y": (5, 5)}, "the shape of 'y' has 2 extents, but it has 1 modes"),
-        ("y(2*i) = B(i)", {"B": 4}, {"y": 5}, "under the name of the result 'y' stands its shape"),
+        ("y(2*i) = B(i)", {"B": 4}, {"y": 5}, "the name of the result 'y' must be given with its shape"),
     ],
 )
 def test_what_has_no_range_is_refused(expression: str, operands: dict[str, int], shape: Any, message: str) -> None:
