@@ -47,6 +47,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, substitute, transform, walk
 from .manager import Setting
+from .segments import is_in_row
 
 IDENTITY = {"+": 0, "*": 1}
 LONGEST_ROW = 256
@@ -265,14 +266,8 @@ def _updates_row(node: Node, row: Var, along: Mapping[str, Value]) -> bool:
     zero around them, with their ends."""
     if isinstance(node, For) and node.low == ZERO:
         along = {**along, node.variable.name: node.high}
-    if isinstance(node, Store) and node.atomic:
-        index = node.index
-        while index != row:
-            match index:
-                case Binary("+", Binary("*", around, width, _), Var(name), _) if along.get(name) == width:
-                    index = around
-                case _:
-                    return False
+    if isinstance(node, Store) and node.atomic and not is_in_row(node.index, row, along):
+        return False
     return all(_updates_row(child, row, along) for child in node.children)
 
 

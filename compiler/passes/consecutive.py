@@ -2,20 +2,44 @@
 
 The segments of a compressed level are consecutive, so ``for i in 0 .. n: for p in pos[i] .. pos[i + 1]: values[p] = f(p)`` is
 ``for p in pos[0] .. pos[n]`` if nothing uses the row. A function of every entry is then one long loop, which is cut into vectors whatever
-the lengths of rows. Several levels are joined one after another, from the innermost outwards.
+the lengths of rows. Several levels are joined one after another, from the innermost outwards. An entry may have loops of its own, as a
+fibre has that is multiplied with a vector: short fibres are then summed in batches across rows (``batches``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ..ir.nodes import Cast, Const, Declare, For, Function, Load, Parallel, Prefetch, Step, Steps, Store, Value, Var
-from ..ir.rewrite import mentions, transform_steps, walk
+from ..ir.nodes import (
+    Allocate,
+    Cast,
+    Const,
+    Declare,
+    Fill,
+    For,
+    Function,
+    If,
+    Load,
+    Node,
+    Parallel,
+    Prefetch,
+    SetVar,
+    Step,
+    Steps,
+    Store,
+    Value,
+    Var,
+)
+from ..ir.rewrite import mentions, nodes_of, transform_steps
 from .manager import Setting
-from .segments import is_place
+from .segments import is_in_row, is_place
 
 PIECE = 4096
 """Entries in a chunk, if the schedule gives rows to threads in chunks."""
+
+PIECE_OF_LOOPS = 256
+"""The same, if entries have loops of their own."""
 
 
 def join_segments(function: Function, _: Setting) -> Function:
@@ -36,7 +60,7 @@ def _joined(statement: Step, sizes: frozenset[str]) -> Step:
     if not _is_whole(statement, sizes) or mentions(inner.body, {row.name}) or not _is_by_entry(inner):
         return statement
     low, high = (_at(bound, place) for bound, place in ((inner.low, statement.low), (inner.high, statement.high)))
-    return replace(inner, low=low, high=high, tag=_dealt(statement.tag) or inner.tag)
+    return replace(inner, low=low, high=high, tag=_dealt(statement.tag, inner) or inner.tag)
 
 
 def _only(body: Step) -> Step:
@@ -67,12 +91,25 @@ def _is_whole(loop: For, sizes: frozenset[str]) -> bool:
 
 
 def _is_by_entry(loop: For) -> bool:
-    """Whether an iteration only stores values at its own place."""
-    statements = (node for node in walk(loop.body) if isinstance(node, Step))
-    return all(
-        isinstance(step, Steps | Declare | Prefetch) or (isinstance(step, Store) and step.index == loop.variable and not step.op)
-        for step in statements
-    )
+    """Whether an iteration only stores values at its own place, or in its own row."""
+    own = {node.variable.name for node in nodes_of(loop.body, Declare, For)}
+    own |= {node.array for node in nodes_of(loop.body, Allocate) if node.storage == "registers"}
+
+    def may(node: Node, along: Mapping[str, Value]) -> bool:
+        match node:
+            case For(variable, low, high, tag=tag) if not isinstance(tag, Parallel) and not node.private and not node.finish:
+                along = {**along, variable.name: high} if low == Const(0, variable.type) else along
+            case SetVar(variable):
+                return variable.name in own
+            case Allocate(array) | Fill(array) | Store(array) if array in own:
+                pass
+            case Store(index=index, atomic=False):
+                return is_in_row(index, loop.variable, along)
+            case Step() if not isinstance(node, Steps | Declare | Prefetch | If):
+                return False
+        return all(may(child, along) for child in node.children)
+
+    return may(loop.body, {})
 
 
 def _at(bound: Value, place: Value) -> Value:
@@ -83,8 +120,9 @@ def _at(bound: Value, place: Value) -> Value:
     return replace(bound, index=_at(bound.index, place) if isinstance(_loaded(bound.index), Load) else place)
 
 
-def _dealt(tag: object) -> Parallel | None:
+def _dealt(tag: object, entries: For) -> Parallel | None:
     """Return the tag of the loop over entries, given that of the loop over rows."""
     if not isinstance(tag, Parallel):
         return None
-    return Parallel(tag.chunking) if tag.chunking in (None, "static") else Parallel(tag.chunking, PIECE)
+    piece = PIECE_OF_LOOPS if nodes_of(entries.body, For) else PIECE
+    return Parallel(tag.chunking) if tag.chunking in (None, "static") else Parallel(tag.chunking, piece)

@@ -172,3 +172,20 @@ def is_place(expr: Value, pos: str, parent: Var, offset: int) -> bool:
         case Load(array, Binary("+", Var() as index, Const(1))) if array == pos:
             return index == parent and offset == 1
     return False
+
+
+def is_in_row(index: Value, row: Var, along: Mapping[str, Value]) -> bool:
+    """Return whether an element belongs to the row of an index and to no other: the index itself, or a place among all elements of its row.
+
+    Args:
+        index: of the element.
+        row: the index of the row.
+        along: the loops from zero inside, by their variables, with their ends.
+    """
+    while index != row:
+        match index:
+            case Binary("+", Binary("*", around, width, _), Var(name), _) if along.get(name) == width:
+                index = around
+            case _:
+                return False
+    return True

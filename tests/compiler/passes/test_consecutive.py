@@ -40,6 +40,7 @@ def test_entries_have_one_loop(expression: str, formats: dict[str, Any], schedul
         ("y(i) = A(i,j)", {"A": "csr"}),
         ("y(j) = A(i,j)", {"A": "csr"}),
         ("R(i,j) = exp(A(i,j))", {"A": st.Format("dense, padded"), "R": "csr"}),  # rows do not follow one another
+        ("R(i,j) = T(i,j,k) * x(i,k)", {"T": "dense, compressed, compressed", "R": "csr"}),
     ],
 )
 def test_rows_that_matter_keep_their_loop(expression: str, formats: dict[str, Any]) -> None:
@@ -67,3 +68,26 @@ def test_tensors_of_three_modes_and_fibres_without_entries() -> None:
     for form in ("csf", st.Format("dense, compressed, compressed"), st.Format("dense, dense, compressed"), "coo"):
         found = st.evaluate("R(i,j,k) = sqrt(A(i,j,k))", {"A": st.tensor(dense, form)}, output_format=form)
         assert np.allclose(found.to_numpy(), np.sqrt(dense))
+
+
+@pytest.mark.parametrize(
+    ("expression", "result", "extents"),
+    [
+        ("R(i,j) = T(i,j,k) * x(k)", "csr", {}),
+        ("R(i,j,r) = T(i,j,k) * x(k,r)", st.Format("dense, compressed, dense"), {"r": 16}),
+        ("R(i,j,r) = T(i,j,k) * x(k,r)", st.Format("dense, compressed, dense"), {}),
+        ("R(i,j) = T(i,j,k) * y(j) * x(k)", "csr", {}),
+    ],
+)
+@pytest.mark.parametrize("schedule", ["", PARALLEL.format("static"), PARALLEL.format("dynamic, 2")])
+def test_fibres_with_loops_of_their_own_have_one_loop(expression: str, result: Any, extents: dict[str, int], schedule: str) -> None:
+    rng = np.random.default_rng(5)
+    dense = rng.integers(1, 9, (40, 30, 20)) * (rng.random((40, 30, 20)) < 0.03) * (rng.random((40, 1, 1)) < 0.7) * 1.0
+    kernel = st.compile(expression, {"T": "dense, compressed, compressed", "R": result}, extents, schedule=schedule)
+    program = str(kernel.stages["consecutive"])
+    assert "T2_pos[0]" in program
+    assert " i: i64 in" not in program
+    x, y = rng.integers(0, 9, (20, 16) if "r" in expression.split("=")[1] else 20) * 1.0, rng.integers(0, 9, 30) * 1.0
+    found = kernel(T=st.tensor(dense, "dense, compressed, compressed"), x=x, threads=3, **({"y": y} if "y(" in expression else {}))
+    scaled = dense * y[:, None] if "y(" in expression else dense
+    np.testing.assert_array_equal(found.to_numpy(), scaled @ x)
