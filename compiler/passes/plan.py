@@ -21,12 +21,20 @@ class Chunk:
     lanes: int
 
 
-def chunks_of(extent: int, lanes: int) -> tuple[Chunk, ...]:
-    """Cut ``extent`` iterations into full vectors, then into decreasing powers of two."""
-    chunks, first = [], 0
+def chunks_of(extent: int, lanes: int, overlap: bool = False) -> tuple[Chunk, ...]:
+    """Cut ``extent`` iterations into full vectors, then into decreasing powers of two.
+
+    Args:
+        overlap: iterations may be in two chunks, so that one vector that ends with the last iteration takes the place of several smaller
+            ones.
+    """
+    chunks, first = list[Chunk](), 0
     while first < extent:
         while lanes > extent - first:
             lanes //= 2
+        around = 1 << (extent - first - 1).bit_length()  # the smallest vector that has all that is left
+        if overlap and first and around <= chunks[-1].lanes and (extent - first).bit_count() > 1:
+            first, lanes = extent - around, around
         chunks.append(Chunk(first, lanes))
         first += lanes
     return tuple(chunks)

@@ -14,6 +14,7 @@ that an accumulator stays in registers inside a sparse loop (DESIGN 2.8).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..ir.nodes import (
@@ -48,6 +49,7 @@ from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable, vecto
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
 from .narrow import WIDE, narrow_extents
+from .overlaps import overlapping_extents
 from .plan import REDUCTIONS, Chunk, Plan, begun, chunks_of, combined, first_values, make_plan
 from .simplify import simplify_expression
 
@@ -75,7 +77,7 @@ def vectorize(function: Function, setting: Setting) -> Function:
 class _Pass:
     def __init__(self, function: Function, setting: Setting) -> None:
         unit, self.widest, self.lanes = setting.unit, setting.widest, setting.lanes
-        self.narrows, self.narrow = unit.bytes == WIDE, frozenset[int]()
+        self.narrows, self.narrow, self.overlapping = unit.bytes == WIDE, frozenset[int](), frozenset[int]()
         self.masks, self.gather_bytes = unit.masks, min(unit.bytes, unit.gather_bytes)
         self.gathering = GATHERING if self.gather_bytes < unit.bytes else 1
         self.fresh = setting.fresh
@@ -83,16 +85,35 @@ class _Pass:
         self.names: dict[tuple[str, int], str] = {}
 
     def run(self, body: Steps) -> Steps:
+        loops = self._vector_loops(body)
         if self.narrows:
-            self.narrow = narrow_extents(self._vector_loops(body), self.lanes)
-        for array, allocation in self._register_arrays(body).items():
-            chunks = self._chunks(int(_constant(allocation.length)))
-            if len(self.names) + len(chunks) <= REGISTERS:
-                self.registers[array] = chunks
-                self.names |= {(array, chunk.first): self.fresh(f"{array}_{chunk.first}") for chunk in chunks}
+            self.narrow = narrow_extents(loops, self.lanes)
+        lengths = {array: int(_constant(allocation.length)) for array, allocation in self._register_arrays(body).items()}
+        self.overlapping = overlapping_extents(loops, lengths)
+        self._allot(lengths)
         return as_steps(self.statement(body))
 
     # Registers
+
+    def _allot(self, lengths: Mapping[str, int]) -> None:
+        """Keep arrays in registers while there are some left. Vectors along an array that stays in memory do not overlap."""
+        while True:
+            self.registers = self._fitting(lengths)
+            in_memory = {length for array, length in lengths.items() if array not in self.registers}
+            if self.overlapping.isdisjoint(in_memory):
+                break
+            self.overlapping -= in_memory
+        for array, chunks in self.registers.items():
+            self.names |= {(array, chunk.first): self.fresh(f"{array}_{chunk.first}") for chunk in chunks}
+
+    def _fitting(self, lengths: Mapping[str, int]) -> dict[str, tuple[Chunk, ...]]:
+        """Return the vectors of the arrays for which there are registers."""
+        found, taken = dict[str, tuple[Chunk, ...]](), 0
+        for array, length in lengths.items():
+            chunks = self._chunks(length)
+            if taken + len(chunks) <= REGISTERS:
+                found[array], taken = chunks, taken + len(chunks)
+        return found
 
     def _register_arrays(self, body: Steps) -> dict[str, Allocate]:
         """Return the arrays that are only used as whole registers."""
@@ -123,7 +144,7 @@ class _Pass:
 
     def _chunks(self, extent: int) -> tuple[Chunk, ...]:
         """Return the vectors of a loop that is written out, or of a register array that such loops use."""
-        return chunks_of(extent, self.lanes // 2 if extent in self.narrow else self.lanes)
+        return chunks_of(extent, self.lanes // 2 if extent in self.narrow else self.lanes, extent in self.overlapping)
 
     # Rewriting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import loop_kernels
@@ -184,11 +184,60 @@ def test_chunks() -> None:
     assert chunks_of(0, 8) == ()
 
 
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+def test_chunks_that_may_overlap(lanes: int) -> None:
+    assert chunks_of(7, 8, overlap=True) == (Chunk(0, 4), Chunk(3, 4))
+    assert chunks_of(13, 8, overlap=True) == (Chunk(0, 8), Chunk(5, 8))
+    assert chunks_of(12, 8, overlap=True) == chunks_of(12, 8)
+    for extent in range(70):
+        chunks, apart = chunks_of(extent, lanes, overlap=True), chunks_of(extent, lanes)
+        places = [range(chunk.first, chunk.first + chunk.lanes) for chunk in chunks]
+        assert sorted(set().union(*places)) == list(range(extent))
+        assert len({chunk.first for chunk in chunks}) == len(chunks) <= len(apart)
+        assert [chunk.lanes for chunk in chunks] == sorted((chunk.lanes for chunk in chunks), reverse=True)
+
+
+def in_place(high: Value) -> Step:
+    return loop(high, Store("y", K, times(element("y", K), Const(2.0, F64))))
+
+
+def added_in_memory(high: Value) -> Step:
+    return loop(high, Store("y", K, element("x", K), "+"))
+
+
+def copied(high: Value) -> Step:
+    return loop(high, Store("y", K, element("x", K)))
+
+
+def stored_lanes(*statements: Step) -> list[int]:
+    """Return the lanes of each store to ``y``."""
+    made = vectorized(function(list(statements), ARRAYS, ["n"]), 64)
+    return [store.value.type.lanes for store in walk(made.body) if isinstance(store, Store) and store.array == "y"]
+
+
+@pytest.mark.parametrize(("body", "lanes"), [(in_place, [4, 2, 1]), (added_in_memory, [4, 2, 1]), (copied, [4, 4])])
+def test_vectors_overlap_where_values_may_be_computed_twice(body: Callable[[Value], Step], lanes: list[int]) -> None:
+    assert stored_lanes(body(whole(7))) == lanes
+
+
+def test_vectors_that_are_summed_do_not_overlap() -> None:
+    total = Var("total", F64)
+    summed = loop(whole(7), SetVar(total, element("x", K), "+"), tag=Vector())
+    assert stored_lanes(Declare(total, Const(0.0, F64)), summed, Store("z", whole(0), total), copied(whole(7))) == [4, 2, 1]
+
+
+def test_rows_of_registers_overlap_where_they_are_registers() -> None:
+    """A row that has no registers left is added to in memory, where each value is added once."""
+    few, many = (simplify(loop_kernels.spmm(extent)) for extent in (15, 253))
+    assert {store.value.type.lanes for store in walk(vectorized(few, 64).body) if isinstance(store, Store)} == {8}
+    assert 1 in {store.value.type.lanes for store in walk(vectorized(many, 64).body) if isinstance(store, Store)}
+
+
 def vectors_of(node: Node) -> list[Type]:
     return [inner.type for inner in walk(node) if isinstance(inner, Load | Var) and inner.type.lanes > 1]
 
 
-@pytest.mark.parametrize(("extent", "count"), [(32, 4), (21, 4), (8, 1), (128, 16)])
+@pytest.mark.parametrize(("extent", "count"), [(32, 4), (21, 3), (8, 1), (128, 16)])
 def test_accumulators_are_registers(extent: int, count: int) -> None:
     made = vectorized(simplify(loop_kernels.spmm(extent)), 64)
     assert not any(isinstance(node, Allocate) for node in walk(made.body))
