@@ -16,12 +16,11 @@ from .concrete.nodes import Program
 from .errors import ScheduleError
 from .format import Format
 from .kernel import Derived, Kernel
-from .native.devices import require_device
 from .notation.nodes import Assignment
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
-from .targets.registry import find_target
+from .targets.registry import find_target, require_target
 
 
 def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:
@@ -56,10 +55,11 @@ def compile_kernel(
 
     Raises:
         ExpressionError, FormatError, ScheduleError: what is asked for has no meaning; the first line says where.
-        BuildError: the target is a GPU, this machine has none, and ``arch`` names none.
+        BuildError: the target is a GPU, this machine has none, and ``arch`` names no architecture.
     """
-    require_device(target, arch)
-    on_gpu = "gpu_thread" in find_target(target).units
+    found = find_target(target, arch)
+    require_target(found)
+    on_gpu = "gpu_thread" in found.units
     check_convert(convert)
     assignment = parsed(expression)
     pair = checked_semiring(semiring)

@@ -114,6 +114,7 @@ def choose(
     dtype: DTypeLike | None = None,
     shape: Mapping[str, Any] | None = None,
     boundary: Boundary = None,
+    arch: str | None = None,
 ) -> Schedule:
     """Return the schedule for ``evaluate``: as ``lookup``, but the default one for targets that nothing is tuned for, and where only the
     caller knows an extent."""
@@ -121,7 +122,7 @@ def choose(
         return Schedule()
     try:
         return lookup(
-            expression, operands, output_format, target, threads, database, memory_bound=memory_bound, cache_share=cache_share,
+            expression, operands, output_format, target, threads, database, arch=arch, memory_bound=memory_bound, cache_share=cache_share,
             semiring=semiring, dtype=dtype, shape=shape, boundary=boundary,
         ).schedule  # fmt: skip
     except ShapeError:

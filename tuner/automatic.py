@@ -67,7 +67,8 @@ class AutomaticKernel(Kernel):
 
     def _decide(self, ready: Mapping[str, Any], constants: Mapping[str, int], extents: Mapping[str, int] | None) -> None:
         form = self.formats[self.assignment.target.tensor]
-        meant = {"semiring": self.semiring, "dtype": self.dtype, "shape": {**self.extents, **(extents or {})}, "boundary": self._boundary}
+        shape = {**self.extents, **(extents or {})}
+        meant = {"semiring": self.semiring, "dtype": self.dtype, "shape": shape, "boundary": self._boundary, "arch": self.arch}
         schedule = choose(self.assignment.text, ready, form, self.target, self.threads, self._database, **meant)
 
         def prepared(schedule: Schedule) -> Schedule:
@@ -86,7 +87,7 @@ class AutomaticKernel(Kernel):
         if found is None or found.schedule != schedule:
             found = self._compiled[key] = kept_kernel(
                 self.assignment.text, self.formats, constants, schedule, self.dtype, self.target, self.semiring, self._convert,
-                self._boundary,
+                self._boundary, arch=self.arch,
             )  # fmt: skip
         return found
 

@@ -29,13 +29,14 @@ def kept_kernel(
     convert: str = "auto",
     boundary: Boundary = None,
     determined: Collection[str] = (),
+    arch: str | None = None,
 ) -> Kernel:
     """Return what ``compile_kernel`` gives, the same one for the same arguments: its code is generated once in a process.
 
     A lookup that asks whether a schedule is legal generates the code that is run next, and so does every ``compile`` with schedule "auto".
     """
     edges = tuple(sorted(boundary.items())) if isinstance(boundary, Mapping) else boundary
-    given = tuple(formats.items()), tuple(extents.items()), schedule, dtype, target, semiring, convert, edges, tuple(determined)
+    given = tuple(formats.items()), tuple(extents.items()), schedule, dtype, target, semiring, convert, edges, tuple(determined), arch
     return _kept(expression, *given)
 
 
@@ -51,9 +52,10 @@ def _kept(
     convert: str,
     edges: Any,
     determined: tuple[str, ...],
+    arch: str | None,
 ) -> Kernel:
     boundary = dict(edges) if isinstance(edges, tuple) else edges
     return compile_kernel(
         expression, dict(formats), dict(extents), schedule, dtype, target, semiring=semiring, convert=convert, boundary=boundary,
-        determined=determined,
+        determined=determined, arch=arch,
     )  # fmt: skip

@@ -29,7 +29,7 @@ from ..compiler.concrete.result_format import AUTO, auto_format
 from ..compiler.errors import DataError, FormatError, ShapeError, TuningError
 from ..compiler.format import Format
 from ..compiler.frozen import frozen
-from ..compiler.native.devices import architecture_here, require_device
+from ..compiler.native.devices import architecture_here
 from ..compiler.native.machine import this_machine
 from ..compiler.native.team import thread_count
 from ..compiler.notation.canonical import CanonicalForm, canonical_form
@@ -287,12 +287,16 @@ def require_target(target: str, arch: str | None = None) -> None:
 
     Raises:
         TuningError: it is not one of ``match.TARGETS``.
-        ScheduleError: arch names no architecture, or the target has none.
+        ScheduleError: the target has no such architecture, or none at all.
         BuildError: there is no GPU, and no arch.
     """
     if not is_word(target, *TARGETS):
         raise TuningError(f"target {shown(target)} is not one of {', '.join(TARGETS)}")
-    require_device(target, arch)
+    if target == "cpu" and arch is None:
+        return  # it is here, and loading what compiles for it takes most of the time of a lookup
+    from ..compiler.targets import registry
+
+    registry.require_target(registry.find_target(target, arch))
 
 
 def _load(name: str, data: Any) -> Tensor:

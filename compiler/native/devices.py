@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import BuildError, ScheduleError
-from ..shown import is_word, shown
+from ..shown import shown
 
 _ARCHITECTURE = re.compile(r"sm_([1-9][0-9]{1,2})[af]?", re.ASCII)
 _ANSWER_SECONDS = 20
@@ -45,23 +45,10 @@ def require_gpu(wish: str) -> None:
         raise BuildError(f"{wish} needs an NVIDIA GPU with its driver, and none was found (nvidia-smi is missing); use target cpu")
 
 
-def require_device(target: str, arch: object) -> None:
-    """Raise an error if this machine lacks a target, unless an architecture is named.
-
-    Args:
-        target: "cpu" or "cuda".
-        arch: the architecture of an NVIDIA GPU, such as "sm_90"; None: the GPU of this machine.
-
-    Raises:
-        ScheduleError: arch names no architecture, or the target is the CPU, which has none.
-        BuildError: arch is None and there is no GPU.
-    """
-    if arch is not None and not (isinstance(arch, str) and _ARCHITECTURE.fullmatch(arch)):
+def check_architecture(arch: object) -> None:
+    """Raise ``ScheduleError`` if something is not the name of an architecture of NVIDIA's GPUs, such as "sm_90"."""
+    if not (isinstance(arch, str) and _ARCHITECTURE.fullmatch(arch)):
         raise ScheduleError(f"arch {shown(arch)} is no architecture of an NVIDIA GPU; give its compute capability, such as 'sm_90'")
-    if arch is not None and is_word(target, "cpu"):
-        raise ScheduleError(f"arch {arch} names a GPU, but the target is the CPU; ask for target cuda, or leave arch out")
-    if is_word(target, "cuda") and arch is None:
-        require_gpu("target cuda")
 
 
 def architecture_here() -> str:

@@ -84,6 +84,7 @@ class NativeTarget:
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = CPU
     on_device: bool = False
+    has_architectures: bool = False
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         """Return vectors as wide as the kernel's flags ask for."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..frozen import frozen
 from ..ir.intrinsics import INTRINSICS, Intrinsic
 from ..ir.nodes import SHARE_BEGIN, SHARE_NUMBER, Function
 from ..lowering.kernel_spec import KernelSpec
-from ..native.devices import architecture_here, require_gpu, shared_bytes
+from ..native.devices import architecture_here, check_architecture, require_gpu, shared_bytes
 from ..native.library import foreign_interface, open_object
 from ..native.nvrtc import nvrtc_version
 from ..passes.cuda import CUDA as PASSES
@@ -46,6 +46,17 @@ class CudaTarget:
     )
     passes: PassList = PASSES
     on_device: bool = True
+    has_architectures: bool = True
+
+    def for_architecture(self, arch: str) -> CudaTarget:
+        """Return this target for an architecture. Raises ``ScheduleError`` if NVIDIA's GPUs have none of that name."""
+        check_architecture(arch)
+        return replace(self, arch=arch)
+
+    def require(self) -> None:
+        """Raise ``BuildError`` if no architecture is named and this machine has no GPU."""
+        if self.arch is None:
+            require_gpu(f"target {self.name}")
 
     def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
         """Return the compiler and its flags. Raises ``BuildError`` where there is no GPU to say which architecture it is."""

@@ -66,6 +66,7 @@ class Interpreter:
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = field(default_factory=lambda: PassList([]))
     on_device: bool = False
+    has_architectures: bool = False
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         return VectorUnit(8)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ..errors import ScheduleError
 from ..passes.manager import Pass
 from ..shown import shown
 from .c import C
-from .target import Target
+from .target import ArchitectureTarget, Target
 
 _TARGETS: dict[str, Target] = {}
 
@@ -60,7 +60,11 @@ def unregister_pass(name: str, target: str = "cpu") -> None:
 
 
 def find_target(name: str, arch: str | None = None) -> Target:
-    """Return a target, for an architecture of GPUs if one is given. Raises ``ScheduleError`` if there is no target of that name."""
+    """Return a target, for one of its architectures if one is given.
+
+    Raises:
+        ScheduleError: there is no target of that name, or it has no such architecture.
+    """
     known = {**_SHIPPED, **_TARGETS}
     if not isinstance(name, str) or name not in known:
         raise ScheduleError(
@@ -68,5 +72,15 @@ def find_target(name: str, arch: str | None = None) -> Target:
         )
     if name not in _TARGETS:
         register(_SHIPPED[name]())
-    found: Any = _TARGETS[name]
-    return replace(found, arch=arch) if arch is not None and hasattr(found, "arch") else found
+    found = _TARGETS[name]
+    if arch is None:
+        return found
+    if not found.has_architectures:
+        raise ScheduleError(f"arch {shown(arch)}: target {name} has no architectures; leave arch out, or ask for target cuda")
+    return cast("ArchitectureTarget", found).for_architecture(arch)
+
+
+def require_target(target: Target) -> None:
+    """Raise ``BuildError`` if code for a target depends on a device that this machine lacks."""
+    if target.has_architectures:
+        cast("ArchitectureTarget", target).require()

@@ -105,6 +105,8 @@ class Target(Protocol):
         intrinsics: the functions that its kernels may call, by name.
         passes: bring loop IR, as lowering makes it, into the form that is printed.
         on_device: whether it has memory of its own, and takes arrays there as they are: its kernels are ``DeviceExecutable``.
+        has_architectures: whether code is generated for one of several architectures, which is named or that of this machine. If so, the
+            target is an ``ArchitectureTarget``.
 
     A program that the passes leave with a storage, group or function that is not among these is refused (``build.stages``).
     """
@@ -133,6 +135,9 @@ class Target(Protocol):
     @property
     def on_device(self) -> bool: ...
 
+    @property
+    def has_architectures(self) -> bool: ...
+
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         """Return the vectors for which a kernel is generated."""
         ...
@@ -155,4 +160,16 @@ class Target(Protocol):
         Raises:
             BuildError: there is no such compiler, or no device that says which architecture it is.
         """
+        ...
+
+
+class ArchitectureTarget(Target, Protocol):
+    """A target that has several architectures."""
+
+    def for_architecture(self, arch: str) -> Target:
+        """Return this target for an architecture. Raises ``ScheduleError`` if it has none of that name."""
+        ...
+
+    def require(self) -> None:
+        """Raise ``BuildError`` if no architecture is named, and this machine has no device that would say which it is."""
         ...

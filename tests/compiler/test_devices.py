@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,9 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.native import devices
+from sparsetune.compiler.targets import registry
+from sparsetune.compiler.targets.cuda import CudaTarget
+from sparsetune.compiler.targets.interpreter import INTERPRETER
 
 SPMV = "y(i) = A(i,j) * x(j)"
 ON_GPU = "split(i, b, t, 32); parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, no_races)"
@@ -49,12 +53,28 @@ def test_target_that_is_missing_is_one_error(call) -> None:
         ({"target": "cuda", "arch": 90}, r"^arch 90 is no architecture"),
         ({"target": "cuda", "arch": "sm_९०"}, r"^arch 'sm_९०' is no architecture"),
         ({"target": "cuda", "arch": ["sm_90"]}, r"^arch \['sm_90'\] is no architecture"),
-        ({"arch": "sm_90"}, r"^arch sm_90 names a GPU, but the target is the CPU"),
+        ({"arch": "sm_90"}, r"^arch 'sm_90': target cpu has no architectures; leave arch out, or ask for target cuda$"),
     ],
 )
 def test_devices_that_have_no_meaning_are_refused(call, wish, message) -> None:
     with pytest.raises(ScheduleError, match=message):
         call(**wish)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpreter", "plain"])
+@pytest.mark.parametrize("schedule", [None, "auto"])
+def test_an_architecture_is_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch, target: str, schedule: str | None) -> None:
+    """Whatever the target is called: what counts is what it says of itself."""
+    monkeypatch.setitem(registry._TARGETS, "plain", replace(INTERPRETER, name="plain"))
+    with pytest.raises(ScheduleError, match=rf"^arch 'sm_90': target {target} has no architectures"):
+        st.compile(SPMV, {"A": "csr"}, schedule=schedule, target=target, arch="sm_90")
+
+
+@pytest.mark.usefixtures("gpus")
+def test_the_executor_needs_no_gpu_and_takes_an_architecture() -> None:
+    target = st.compile(SPMV, {"A": "csr"}, target="cuda-executor", arch="sm_75").default_kernel.target
+    assert isinstance(target, CudaTarget)
+    assert target.arch == "sm_75"
 
 
 @pytest.mark.usefixtures("gpus")

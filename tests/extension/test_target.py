@@ -43,6 +43,7 @@ class Serial:
     )
 
     on_device: bool = False
+    has_architectures: bool = False
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         return VectorUnit(8)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.targets.cuda import CudaTarget
+from sparsetune.tuner import automatic
 
 pytestmark = pytest.mark.cc
 SPMM = "Y(i,k) = A(i,j) * X(j,k)"
@@ -52,6 +55,20 @@ def test_targets_that_nothing_is_tuned_for_have_the_default_schedule(operands: d
     assert not kernel.schedule.directives
     with pytest.raises(st.TuningError, match="target 'interpreter' is not one of cpu, cuda"):
         st.lookup(SPMM, small, target="interpreter")
+
+
+def test_a_kernel_keeps_its_architecture_when_it_decides(operands: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def choice(*_: Any, arch: str, **__: Any) -> Schedule:
+        asked.append(arch)
+        return Schedule()
+
+    monkeypatch.setattr(automatic, "choose", choice)
+    kernel = st.compile(SPMM, {"A": "csr"}, schedule="auto", target="cuda-executor", arch="sm_75")
+    target = kernel.specialised(operands)[0].target
+    assert isinstance(target, CudaTarget)
+    assert (target.arch, asked) == ("sm_75", ["sm_75"])
 
 
 def test_code_for_operands_of_one_kind_is_generated_once(operands: dict[str, Any], database: str, monkeypatch: pytest.MonkeyPatch) -> None:
