@@ -13,25 +13,28 @@ REMEMBERED = 2**13
 FEW = 2**9
 """Most rows with which a call takes no longer than looking for a better schedule; their ends are not looked at."""
 
-STEADY = ((0.1, 0.0, 12.0), (0.5, 3.0, 8.0))
-"""Where the ends of many rows are foreseen: (share, over, most): at most this share of the rows differs in length from the row before, and
-a row has more than ``over`` and up to ``most`` entries on average. Of uneven rows of up to three entries several are summed at once
-(``passes.row_sums``); in longer rows ends cost less."""
+SEVERAL = 3.0
+"""Average entries of rows up to which batches sum several rows at once (``passes.row_sums``), faster than rows that end as foreseen."""
+
+STEADY = ((0.1, 12.0), (0.5, 8.0))
+"""Where the ends of many rows are foreseen: (share, most): at most this share of the rows differs in length from the row before, and a row
+has up to ``most`` entries on average. In longer rows ends cost less."""
 
 _STRETCHES, _LENGTH = 8, 2**12
 
 
 def ends_are_foreseen(tensor: Tensor, level: int, cache_bytes: float) -> bool:
     """Return whether branch prediction foresees where the rows of a level end, so that summing short rows one by one is faster than in
-    batches (``passes.batches``): there are few enough rows, or most are as long as the row before and all lie in a cache."""
+    batches (``passes.batches``): rows have more than a few entries, and there are few enough rows, or most are as long as the row before and
+    all lie in a cache."""
     pos = tensor.levels[level].pos
     if pos is None or len(pos) <= FEW:
         return False
     rows = len(pos) - 1
-    if rows <= REMEMBERED:
-        return True
     average = (int(pos[-1]) - int(pos[0])) / rows
-    allowed = max((share for share, over, most in STEADY if over < average <= most), default=0.0)
+    if average <= SEVERAL or rows <= REMEMBERED:
+        return average > SEVERAL
+    allowed = max((share for share, most in STEADY if average <= most), default=0.0)
     return allowed > 0 and tensor.nbytes <= cache_bytes and changes(tensor, level) <= allowed
 
 

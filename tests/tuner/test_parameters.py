@@ -268,7 +268,8 @@ def test_short_rows_are_summed_one_by_one_where_their_ends_are_foreseen(threads:
     assert "unroll" not in spmv(generate("random:uniform:2000x2000:nnz=2e5", "csr"), threads)  # long ones are made in vectors
     repeated = np.repeat(np.random.default_rng(1).integers(1, 9, 10_000), 4)
     assert "unroll(j" in spmv(with_rows(repeated.tolist()), threads)
-    assert "unroll(j" in spmv(with_rows([2] * 20_000), threads)
+    assert "unroll(j" in spmv(with_rows([4] * 20_000), threads)
+    assert all("unroll" not in spmv(with_rows([length] * rows), threads) for length in (1, 3) for rows in (4000, 20_000))
     assert "unroll" not in spmv(with_rows((repeated // 3).tolist()), threads)  # several rows are summed at once
 
 
