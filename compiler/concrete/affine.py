@@ -32,11 +32,11 @@ class Viewed:
     Attributes:
         assignment: the plain assignment.
         formats: of every tensor in it, views among them.
-        sources: the operand that each view is of.
+        sources: the operand behind each view.
         points: the operands with a single entry that are added here; users do not give them.
         constants: extents of the indices that were added here.
-        ranges: how extents follow; None where no subscript is compound.
-        written: of every tensor and its plain indices in the assignment, the access as it was written.
+        ranges: how the extents of indices in compound subscripts are found; None where no subscript is compound.
+        written: maps each tensor and its plain indices in the assignment to the access that the user wrote.
     """
 
     assignment: Assignment
@@ -74,7 +74,8 @@ def view_subscripts(
         boundary: what reads outside of operands give: "fill" (the fill value), "wrap" (subscripts wrap around), or one of these by index.
 
     Raises:
-        ExpressionError: the left side has compound subscripts and the result is sparse; a boundary is none, or of an index that is none.
+        ExpressionError: the left side has compound subscripts and the result is sparse; a boundary is
+        unknown, or is given for an unknown index.
     """
     ends = wrapped(assignment, boundary)
     if not is_affine(assignment):
@@ -99,7 +100,7 @@ def wrapped(assignment: Assignment, boundary: Boundary) -> frozenset[str]:
 
 
 def writings_of(assignment: Assignment) -> tuple[Writing, ...]:
-    """Return the compound subscripts of the left side, and names of their own for the indices that stand for them."""
+    """Return the compound subscripts of the left side, each with a new name for the index that stands for it."""
     target, taken, found = assignment.target, names_of(assignment), list[Writing]()
     for mode, part in enumerate(target.subscripts):
         if not part.is_index:
@@ -108,7 +109,7 @@ def writings_of(assignment: Assignment) -> tuple[Writing, ...]:
 
 
 def extents_of_result(assignment: Assignment, shape: Sequence[int]) -> dict[str, int]:
-    """Return the extents by index that a shape of the result means; ShapeError where it has another number of modes."""
+    """Return the extents by index that follow from a shape of the result; ShapeError where it has another number of modes."""
     target = assignment.target
     if isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence):
         raise ShapeError(f"the name of the result '{target.tensor}' must be given with its shape, such as (20,), not {shape!r}")

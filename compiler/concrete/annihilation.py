@@ -3,11 +3,11 @@
 What is not stored is the fill value, which annihilates products and is the identity of sums, whatever the operators are called
 (DESIGN 4.5). A constant has a value everywhere, unless it is the identity of sums; a constant factor leaves a pattern as it is, even
 0, since 0 * inf is NaN. A quotient has the pattern of its numerator, for 0 / x is 0; and it has a value wherever its denominator is not
-stored, for 0 / 0 is NaN. That a stored denominator may be 0 below a numerator that is not stored counts where nothing needs to be
-searched for it: in the terms of a dense result that are not summed (``concrete.completeness``). A function has a value where one of its
-arguments has, and everywhere where it makes something of nothing in a dense result (``Apply.everywhere``).
+stored, for 0 / 0 is NaN. A stored denominator may be 0 where the numerator is not stored. Such coordinates count only
+in the terms of a dense result that are not summed (``concrete.completeness``). A function has a value where one of
+its arguments has, and everywhere in a dense result if its value at 0 is not 0 (``Apply.everywhere``).
 
-Counting, legality, the schedule space and lowering differ in what they know of an access; they say it as its domain.
+Counting, legality, the schedule space and lowering differ in what they know of an access; each passes it as the domain of that access.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def combined(value: Expr, parts: Sequence[Domain], add: str, complete: Callable[
     """Return where an expression has a value.
 
     Args:
-        value: any expression but an access.
+        value: any expression other than an access.
         parts: where its operands have one.
         add: the add of the semiring.
         complete: whether quotients have one everywhere here.
@@ -71,7 +71,7 @@ class Remaining:
     Attributes:
         statement: without the parts that have no effect; None if no part has one.
         domain: where it has an effect.
-        written: where each tensor that it writes, for itself or for others, gets entries.
+        written: where each tensor that it writes, the result or a workspace, gets entries.
     """
 
     statement: Stmt | None
@@ -117,7 +117,7 @@ class Patterns:
         return value.rebuild(tuple(part or ZERO for part in kept)), found
 
     def remaining(self, statement: Stmt, loops: Loops = (), inner: Domains = _NONE) -> Remaining:
-        """Return what of a statement inside some loops does something; a producer does what its consumer reads."""
+        """Return the part of a statement inside some loops that has an effect; a producer stays only where its consumer does."""
         match statement:
             case Assign(target, _, value):
                 kept, found = self.left(value, lambda: self.complete(statement, loops), inner)
@@ -163,9 +163,9 @@ class Patterns:
 
 
 def doing_something(statement: Stmt, add: str) -> Stmt | None:
-    """Return what of a statement does something if all operands have values everywhere; None where nothing does.
+    """Return the part of a statement that has an effect if all operands have values everywhere; None if there is none.
 
-    Statements with quotients are left as they are: where those have no value depends on what is stored.
+    Statements with quotients stay as they are: where a quotient has a value depends on what is stored.
     """
     if any(isinstance(node, Div) for assign in statement.assignments for node in walk_expression(assign.value)):
         return statement

@@ -30,10 +30,10 @@ def covered_from_above(given: Collection[str], variable: str, graph: Provenance)
 def apart(
     given: Collection[str], variable: str, around: Collection[str], graph: Provenance, format_of: Callable[[Access], Format | None]
 ) -> bool:
-    """Return whether iterations of a loop have different values of the given indices while the loops around it stand still.
+    """Return whether iterations of a loop have different values of the given indices while the loops around it keep their values.
 
     ``covers`` says it of coordinates. Different positions of an operand are different coordinates below one parent only: the indices
-    of the levels above have to stand still or be among those given.
+    of the levels above must keep their values or be among those given.
     """
     fixed = {*around, *graph.derivation(around)}
     above = (name for relation in _positions(variable, graph) for name in _above(relation, format_of(relation.access), graph))

@@ -11,9 +11,9 @@ from .nodes import Assign, Block, Forall, Stmt, Where, Workspace, transform
 
 
 def acting(value: Expr, dense: bool) -> Expr:
-    """Return an expression whose functions know where they act: on all entries of a dense result, if they make something of nothing.
+    """Return an expression whose functions know where they act: on all entries of a dense result, if their value at 0 is not 0.
 
-    Elsewhere, and where nothing gives 0, they act on the stored entries of their arguments, all together.
+    Other functions act wherever one of their arguments stores an entry.
     """
 
     def rule(node: Expr) -> Expr | None:
@@ -32,14 +32,14 @@ def arguments_without_functions(value: Expr, inside: bool = False) -> list[Expr]
 
 
 def replaced(value: Expr, by: Mapping[Expr, Expr]) -> Expr:
-    """Return an expression with others in the place of its parts, the largest ones."""
+    """Return an expression in which the largest parts that ``by`` names are replaced."""
     if value in by:
         return by[value]
     return value.rebuild(tuple(replaced(child, by) for child in value.children)) if value.children else value
 
 
 def where_defined(consumer: Stmt, producers: Sequence[Stmt], temporaries: Sequence[Workspace]) -> tuple[Stmt, tuple[Workspace, ...]]:
-    """Return a statement that fills temporaries before it reads them, in as few places as can be, and the workspaces that they are.
+    """Return a statement that fills temporaries before it reads them, in as few places as possible, and these workspaces.
 
     Outermost loops over indices that all temporaries have are shared, so that a temporary over rows is a scalar in the loop over rows.
     """

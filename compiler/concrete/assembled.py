@@ -22,8 +22,8 @@ def assembled_format(result: Access, form: Format, loops: Sequence[str], *, on_g
         on_gpu: whether a GPU writes it, which has compressed and dense levels only.
 
     In another order than the one asked for, only those levels stay dense that store no more than they would there: all
-    that stand above the first stored level, and the block of dense levels below the last one if it is the same. Where all levels
-    are inserted into, every order does.
+    that stand above the first stored level, and the block of dense levels below the last one if it is the same.
+    If all levels are inserted into, any order of loops suits.
     """
     if form.is_dense or (not on_gpu and all(kind.inserts for kind in form.levels)):
         return form
@@ -61,12 +61,12 @@ def _plain(levels: Sequence[LevelKind]) -> tuple[LevelKind, ...]:
 
 
 def appended_levels(form: Format) -> int:
-    """Return how many levels of a format that is written have to be reached in order: all down to the last that is not inserted into."""
+    """Return how many levels of a format must be written in order: all down to the last that is not inserted into."""
     return max((level for level, kind in enumerate(form.levels) if not kind.inserts), default=-1) + 1
 
 
 def handing(statement: Stmt, entries: Collection[str]) -> frozenset[str]:
-    """Return the tensors whose entries a statement hands on to given ones, through others or at once."""
+    """Return the tensors whose entries a statement passes on to given ones, directly or through others."""
     found = frozenset(entries)
     while True:
         read = (access.tensor for assign in assignments(statement) if assign.target.tensor in found for access in accesses(assign.value))
@@ -83,7 +83,8 @@ def loops_to(statement: Stmt, tensor: str) -> tuple[str, ...]:
 
 
 def known_order(graph: Provenance, path: Sequence[str]) -> tuple[str, ...]:
-    """Return the original indices in the order in which loops make them known; those of one loop as they were collapsed."""
+    """Return the original indices in the order in which loops make them known; those of one loop in the order in
+    which they were collapsed."""
     known = {name: place for name, place in graph.known_after(path).items() if not graph.is_derived(name)}
     inside = {name: graph.originals(path[place]).index(name) for name, place in known.items() if name in graph.originals(path[place])}
     return tuple(sorted(known, key=lambda name: (known[name], inside.get(name, len(inside)))))
@@ -102,8 +103,8 @@ def ordered_loops(
         stored: the format of an operand; None where it is not known.
 
     Returns:
-        None if they do; else the number of outermost loops that go through whole levels in order: what these leave must be
-        collected in a workspace inside them.
+        None if they do; else the number of outermost loops that go through whole levels in order: what lies
+        inside these must be collected in a workspace.
     """
     path = statements_around(statement, result.tensor)
     writes = [assign for assign in assignments(statement) if assign.target.tensor == result.tensor]
@@ -121,7 +122,7 @@ def ordered_loops(
 
 
 def _around_all_writes(path: Sequence[Stmt], result: Access) -> int:
-    """Return how many outermost loops stand around everything that writes a result: what stands beside it fills workspaces."""
+    """Return how many outermost loops stand around everything that writes a result; other statements fill workspaces."""
     count = 0
     for node in path:
         if isinstance(node, Forall):
@@ -132,7 +133,7 @@ def _around_all_writes(path: Sequence[Stmt], result: Access) -> int:
 
 
 def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], stored: Callable[[Access], Format | None]) -> int:
-    """Return how many outermost loops reach the entries one after another: no level cut across, nothing below a loop over anything else."""
+    """Return how many outermost loops reach the entries in order: none cuts a level into pieces, none repeats the levels below."""
     reached, repeating = 0, False
     for place, loop in enumerate(loops):
         originals = graph.originals(loop)
@@ -147,8 +148,8 @@ def _in_order(graph: Provenance, loops: Sequence[str], levels: Sequence[str], st
 def _cut(graph: Provenance, loop: str, stored: Callable[[Access], Format | None]) -> bool:
     """Return whether a loop goes through its indices in another order, or in pieces that begin and end inside a row.
 
-    Those are pieces that were collapsed, or pieces of what was. Positions of hashed levels have their coordinates in no order, and those of
-    levels with slots that hold nothing, below others, are taken one by one.
+    Such are pieces that were collapsed, and pieces of collapsed loops. Positions of hashed levels have their
+    coordinates in no order, and those of levels with slots that hold nothing, below others, are taken one by one.
     """
     makers = [graph.maker(name) for name in graph.ancestors(loop)]
     if any(made is not None and not made.in_order for made in makers):

@@ -1,4 +1,4 @@
-"""Checks what ``bound`` says of ranges against what is known of them: when a schedule is applied, and when operands are bound."""
+"""Checks ``bound`` directives against the known ranges: when a schedule is applied, and when operands are bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .relations import BoundRelation
 
 
 def bound_holds(kind: str, amount: int, low: int, high: int | None) -> bool:
-    """Return whether a bound holds of the range ``[low, high)``; as far as is known where ``high`` is None."""
+    """Return whether a bound holds of the range ``[low, high)``; where ``high`` is None, as far as can be told from ``low``."""
     match kind:
         case "min_exact":
             return amount == low
@@ -24,7 +24,7 @@ def bound_holds(kind: str, amount: int, low: int, high: int | None) -> bool:
 
 
 def broken_bound(relations: tuple[object, ...], extents: Mapping[str, int]) -> str:
-    """Return which bound of a program does not hold of some extents and why, or "".
+    """Return a text that says which bound of a program does not hold for some extents and why, or "".
 
     Args:
         relations: the provenance of the program.

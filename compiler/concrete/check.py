@@ -1,4 +1,4 @@
-"""Whether an assignment of index notation makes sense, before any data is seen."""
+"""Checks an assignment of index notation before any data is seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..shown import is_by_name
 from ..source import Span, pointing
 
 KEPT = 256
-"""Most expressions that a process keeps at hand."""
+"""How many parsed expressions a process keeps."""
 
 
 def parsed(expression: str) -> Assignment:

@@ -1,7 +1,7 @@
 """Which assignments count at all coordinates, quotients of zeros included.
 
 ``/`` has its IEEE meaning over the full index space (DESIGN 4.5). Where a dense result has a term that is not summed, every component
-of it is one value of the term, and a zero below the line is looked at wherever it stands. That is a property of the expression: a
+of it is one value of the term, and a zero in the denominator counts wherever it stands. That is a property of the expression: a
 workspace that holds a part of such a term counts at all coordinates too, whatever the schedule.
 """
 
@@ -29,9 +29,9 @@ class Completeness:
         return free is not None and self._originals((*loops, *indices(assign.value))) <= free
 
     def _free_of(self, tensor: str) -> frozenset[str] | None:
-        """Return the indices of the dense results that a tensor is handed on to without being summed; None if there is another use."""
+        """Return the indices of the dense results that a tensor is passed on to without being summed; None if there is another use."""
         if tensor not in self._free:
-            self._free[tensor] = None  # a tensor that only itself reads has no use
+            self._free[tensor] = None  # a tensor that is read only to compute itself is not used
             self._free[tensor] = self._found(tensor)
         return self._free[tensor]
 

@@ -27,9 +27,9 @@ from .ordering import LoopOrder, default_order
 from .sharing import denominators, entries, shared_operand
 
 MOST_DENOMINATORS = 4  # stored operands that one assignment divides by
-MOST_CASES = 20  # that the loops of one nest distinguish; above it a sum is added up part by part
+MOST_CASES = 20  # cases that the loops of one nest distinguish; a sum with more is added up part by part
 MOST_ADDENDS = 1024  # parts that such a sum may have at most
-MOST_FUNCTION_CASES = 300  # five rows in one function have 211, six 665, in code that no compiler likes
+MOST_FUNCTION_CASES = 300  # cases with functions: five rows in one function have 211, six have 665 and take minutes to compile
 
 
 @frozen
@@ -157,7 +157,7 @@ class _Builder:
         return LoopOrder(order.loops, (*sorted_first, *order.conversions))
 
     def bounded(self, term: Term) -> tuple[Term, ...]:
-        """Return the addends of a term on their own where the loops over all of them would distinguish too many cases."""
+        """Return each addend of a term as a term where the loops over all of them would distinguish too many cases."""
         complete = self.result.is_dense and not term.reduced
         if cases(term.value, self.order(term).loops, self.formats, MOST_CASES, complete) <= MOST_CASES:
             return (term,)
@@ -170,9 +170,10 @@ class _Builder:
         return pieces
 
     def crowds(self, term: Term) -> bool:
-        """Whether arguments of functions are better read into scalars, so that what is stored of each is a case by itself.
+        """Whether arguments of functions are read into scalars first, so that each argument has cases of its own only.
 
-        Scalars do not know whether anything was stored: where the result asks, functions of too many sparse operands are refused.
+        A scalar does not tell whether anything was stored. Where the result depends on that, functions of too
+        many sparse operands are refused.
 
         Raises:
             ExpressionError: so many that their cases would take minutes to compile.

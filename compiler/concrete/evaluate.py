@@ -132,7 +132,7 @@ class _Machine:
 def owned(where: Where) -> tuple[str, ...]:
     """Return the workspaces that live for a where: those its producer fills, less those of wheres inside the producer.
 
-    A where inside owns what it fills and reads; what it fills only, it fills for the one around it.
+    A where inside owns what it both fills and reads; what it only fills belongs to the where around it.
     """
     return tuple(name for name in targets(where.producer) if name not in _owned_inside(where.producer))
 

@@ -1,4 +1,4 @@
-"""What is given beside an expression, checked: operands, dtypes, semirings and extents; which extents are worth compiling in."""
+"""Checks what is given beside an expression: operands, dtypes, semirings, extents. Chooses the extents to compile in."""
 
 from __future__ import annotations
 

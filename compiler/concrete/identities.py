@@ -1,7 +1,7 @@
 """Expressions without what changes nothing: ``1 * e``, ``e + 0`` and ``-(-e)`` mean the loops of ``e``, under the same directives.
 
-The constants are those of the semiring: the identity of its add, and 1 where its multiply is that of numbers. Below a division line
-everything stays, since adding 0 there turns -0 into 0.
+The constants are those of the semiring: the identity of its add, and 1 where its multiply is that of numbers.
+Denominators stay as they are, since adding 0 there turns -0 into 0.
 """
 
 from __future__ import annotations

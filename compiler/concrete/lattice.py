@@ -21,7 +21,7 @@ from ..notation.printer import show
 Point: TypeAlias = frozenset[Access]
 
 MOST_POINTS = 4096
-"""So many cases a loop may distinguish; nobody wants the code for more."""
+"""Most cases that a loop may distinguish; the code for more would be too long."""
 
 
 @frozen
@@ -43,7 +43,7 @@ class Stored:
 
 @frozen
 class Undecided:
-    """The coordinates of something that is stored or not, as other indices than the present one decide."""
+    """All coordinates or none: indices other than the present one decide whether something is stored."""
 
 
 @frozen
@@ -102,7 +102,7 @@ def complement(part: Domain) -> Domain:
 def cover(domain: Domain) -> Domain:
     """Return the least domain without complements that contains a domain: what a loop runs through.
 
-    The cover of a complement is everything, beside which its operands stay, so that the loop tells apart whether they are present."""
+    The cover of a complement is everything, together with its operands, so that the loop tells apart whether they are present."""
     match domain:
         case Undecided():
             return EVERYWHERE
@@ -152,7 +152,7 @@ def points(domain: Domain) -> tuple[Point, ...]:
 
 
 def least_points(domain: Domain) -> tuple[Point, ...]:
-    """Return the points of the lattice that hold no smaller one, larger ones first: what must be present for anything to be there.
+    """Return the points of the lattice that hold no smaller one, larger ones first: what must be present for a value to exist.
 
     Raises:
         ScheduleError: there are more than ``MOST_POINTS``; they double with every factor that is a sum.
@@ -255,5 +255,5 @@ def _listed(found: frozenset[Point], domain: Domain) -> tuple[Point, ...]:
 
 
 def met(lattice: Collection[Point]) -> tuple[Access, ...]:
-    """Return the operands of a lattice in an order that does not depend on sets."""
+    """Return the operands of a lattice in the same order on every run."""
     return tuple(sorted(frozenset().union(*lattice), key=lambda access: (show(access), access.protocols)))

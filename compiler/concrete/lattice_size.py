@@ -15,7 +15,7 @@ from ..notation.nodes import Access, Expr, Mul, accesses, walk_expression
 from .annihilation import Patterns
 from .lattice import EVERYWHERE, NOWHERE, UNDECIDED, Domain, Stored, cover, points
 
-_MOST_OPERANDS = 8  # of one expression, beyond which there are too many cases for certain
+_MOST_OPERANDS = 8  # operands of one expression; more of them always have too many cases
 
 
 def cases(value: Expr, loops: tuple[str, ...], formats: Mapping[str, Format], most: int, complete: bool = False) -> int:

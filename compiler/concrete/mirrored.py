@@ -26,7 +26,7 @@ _KEPT_APART = ("temporary", "parallel_reduction")
 def mirrored(program: Program, formats: Mapping[str, Format]) -> Program:
     """Return a program that adds what it reads of a symmetric half twice; the same where it reads none, or does so already.
 
-    Threads add to copies of the result of their own then, as they meet at what is across the diagonal.
+    Each thread then adds to its own copy of the result, since threads meet at components across the diagonal.
 
     Args:
         program: scheduled concrete notation.

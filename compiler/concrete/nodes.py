@@ -21,8 +21,8 @@ Said = TypeVar("Said")
 
 
 FAR_AHEAD = 1024
-"""Distance of a prefetch, in entries, from which on it goes to the second level of cache. The first level has room for a few lines on their
-way only; lines from memory would hold it for long, and what the loop gathers would wait for it."""
+"""Distance of a prefetch, in entries, from which on it goes to the second level of cache. The first level can wait
+for a few lines only. Lines from memory would occupy it for long, and what the loop gathers would wait."""
 
 
 @frozen
@@ -51,17 +51,17 @@ class LoopTag:
 
     @property
     def is_dealt(self) -> bool:
-        """Whether iterations are dealt out: to threads of the processor, or to blocks, warps or threads of a GPU."""
+        """Whether iterations are distributed: to threads of the processor, or to blocks, warps or threads of a GPU."""
         return self.unit is not None and self.unit != "cpu_vector"
 
     @property
     def lanes(self) -> int:
-        """How many lanes a warp has among which iterations are dealt out."""
+        """How many lanes a warp has to which iterations are distributed."""
         return self.chunk if self.chunking == "lanes" and self.chunk is not None else WARP_LANES[-1]
 
     @property
     def registers(self) -> int | None:
-        """How many registers each thread has at most that iterations are dealt out to; None: as many as the compiler gives it."""
+        """How many registers each thread of the loop has at most; None: as many as the compiler gives it."""
         return self.chunk if self.chunking == "registers" else None
 
     @property
@@ -90,7 +90,7 @@ class Stmt:
     def inside(self) -> tuple[tuple[tuple[int, ...], Stmt], ...]:
         """The statements in this one, parents first, each with the numbers of the children that lead to it."""
         found, waiting = list[tuple[tuple[int, ...], Stmt]](), list[tuple[tuple[int, ...], Stmt]]([((), self)])
-        while waiting:  # no lists of the statements below, which deep ones would have as many of as they are deep
+        while waiting:  # not recursive: a deep statement would keep one list for each level
             address, one = waiting.pop()
             found.append((address, one))
             waiting += [((*address, number), child) for number, child in enumerate(one.children)][::-1]
@@ -279,7 +279,7 @@ def reads(statement: Stmt) -> tuple[Access, ...]:
 
 
 def operand_of(access: Access) -> Access:
-    """Return what names the reads that are written like an access: its tensor and subscripts, without protocols."""
+    """Return the operand that stands for all reads written like an access: its tensor and subscripts, without protocols."""
     return Access(access.tensor, access.subscripts)
 
 
@@ -305,7 +305,7 @@ def saying(operand: Access, what: Said, said: Iterable[tuple[Access, Said]]) -> 
 
 
 def is_looked_up(workspace: Workspace, statement: Stmt) -> bool:
-    """Whether every read of a workspace locates all its modes, of which it has one at least: nobody needs its entries in order."""
+    """Whether a workspace has modes and every read locates all of them, so that none needs its entries in order."""
     found = [access.protocols for access in reads(statement) if access.tensor == workspace.name]
     return bool(workspace.indices) and all(protocols == ("locate",) * len(workspace.indices) for protocols in found)
 

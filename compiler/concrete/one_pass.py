@@ -37,7 +37,7 @@ class _Update:
     factors: tuple[Access, ...]
 
     def within(self, levels: Sequence[str]) -> tuple[str, ...]:
-        """Return the loops of its own, inside those over levels: the last one is that of the target's rows."""
+        """Return the update's own loops, inside those over levels."""
         return tuple(dict.fromkeys(name for access in (self.target, *self.factors) for name in access.indices if name not in levels))
 
     def statement(self, levels: Sequence[str]) -> Stmt:
@@ -78,7 +78,7 @@ class OnePass:
 
         Args:
             tag: of the outermost loop.
-            ahead: what the innermost loop over levels asks for, and how many iterations ahead.
+            ahead: what the innermost loop over levels prefetches, and how many iterations ahead.
             add, multiply: operators of the semiring.
         """
         tags = [tag, *(PLAIN for _ in self.levels[1:])]
@@ -86,7 +86,7 @@ class OnePass:
         return Program(Forall(self.levels[0], self._body(1, tags), tags[0]), tuple(self._workspaces), add=add, multiply=multiply)
 
     def work(self, nodes: Sequence[int], extents: Mapping[str, int]) -> int:
-        """Return how many products are added up, with what reading the operand takes.
+        """Return how many products are added up, plus the cost of reading the operand.
 
         Args:
             nodes: of every level, the root first.
@@ -170,5 +170,5 @@ def _together(statements: list[Stmt]) -> Stmt:
 
 
 def _key(factors: tuple[Access, ...]) -> tuple[str, ...]:
-    """Return what is the same for equal products."""
+    """Return a key that is the same for equal products."""
     return tuple(sorted(map(show, factors)))

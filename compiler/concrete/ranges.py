@@ -1,7 +1,7 @@
 """How far the indices of affine subscripts go (DESIGN 4.5).
 
 An index that a plain subscript has, or that the caller gives, goes as far as that says. Any other index of compound subscripts goes from 0
-to the last value at which all of these read inside their operands, the other indices ranging over all they can be. What is written at
+to the last value at which all of these read inside their operands, for all values of the other indices. What is written at
 ``y(2*i + j)`` is as long as the largest subscript says, or as is asked for.
 """
 

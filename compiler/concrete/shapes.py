@@ -26,7 +26,8 @@ class Through:
 
 @frozen
 class Tiles:
-    """The tiles of what ``parent`` has left: in one of them ``parent`` has that tile left, and ``inner`` counts from its begin.
+    """The tiles of the rest of ``parent``'s range. Inside a tile, that tile is the range of ``parent``, and
+    ``inner`` counts from its begin.
 
     Attributes:
         size: iterations of a tile where that is constant, else None.
@@ -40,7 +41,7 @@ class Tiles:
 
     @property
     def factor(self) -> int:
-        """The constant of the two."""
+        """The constant one of size and count."""
         factor = self.size if self.size is not None else self.count
         assert factor is not None, "a tile has a constant size, or there is a constant number of tiles"
         return factor

@@ -56,7 +56,7 @@ class Relation(ABC):
         return Range()
 
     def counts_in(self, child: str) -> str | None:
-        """Return the parent in whose range, from its begin, a child counts; then it has no more values than that has left."""
+        """Return the parent from the begin of whose range a child counts; the child has no more values than are left in that range."""
         return None
 
     renames: ClassVar[bool] = False
