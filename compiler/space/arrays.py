@@ -1,4 +1,4 @@
-"""Which workspaces of a program are arrays of all their coordinates, and which know what was written to them."""
+"""Tells the workspaces that are arrays of all their coordinates from those that know their entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .situation import Situation, result_leaf
 def array_workspaces(program: Program, situation: Situation) -> frozenset[str]:
     """Return the workspaces that are cleared and read whole.
 
-    Without a kind of their own those that a sparse result is gathered from know their entries, by whatever way it is.
+    A workspace without a kind that a sparse result is gathered from is not among them: it knows its entries.
     """
     local = {space.name: space.kind for space in program.workspaces}
     target = result_leaf(program)[1].target.tensor

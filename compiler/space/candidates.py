@@ -52,7 +52,7 @@ class Candidate:
         origin: default, or the filter that keeps the loop nest (``selection.RULES``); with a parallel style (rows, entries) or
             tiles; or library and a name.
         program: what the schedule makes with its usual values.
-        structure: the same with loops and workspaces settled and nothing else; None where that is not told apart.
+        structure: the same with nothing but loops and workspaces decided; None where it is not known separately.
     """
 
     template: Template
@@ -64,17 +64,17 @@ class Candidate:
 
     @property
     def is_by_rule(self) -> bool:
-        """Whether a rule found it by the structure of the expression; of these ``MAX_CANDIDATES`` are listed at most."""
+        """Whether a rule found it by the structure of the expression; at most ``MAX_CANDIDATES`` of these are listed."""
         return not self.is_given and not self.is_drawn and not self.origin.startswith((UNDOMINATED, ENCODINGS))
 
     @property
     def is_drawn(self) -> bool:
-        """Whether its loop nest or the transformation of its loops was drawn: no rule speaks for it."""
+        """Whether its loop nest or the transformation of its loops was drawn, not found by a rule."""
         return self.origin.startswith(DRAWN) or self.origin.endswith(TILES)
 
     @property
     def is_given(self) -> bool:
-        """Whether it is the default schedule or one of the library, which are always in."""
+        """Whether it is the default schedule or one of the library, which are always listed."""
         return not self.template or self.origin.startswith("library")
 
     def elements(self, extents: Mapping[str, int], unknown: int = 1_000_000) -> int:
@@ -135,7 +135,7 @@ def candidates(
 
 
 class _Listing:
-    """Lists the candidates of an expression; what cannot be applied is left out."""
+    """Lists the candidates of an expression, without those that cannot be applied."""
 
     def __init__(self, assignment: Assignment, situation: Situation, threads: int, selection: Selection, target: str) -> None:
         self._assignment, self._situation, self._threads, self._selection = assignment, situation, threads, selection
@@ -156,17 +156,17 @@ class _Listing:
                 yield from self._candidate(structure, style)
 
     def _forests(self) -> Iterator[Structure]:
-        """Yield loop nest forests, of which products of two tensors and sums need nothing."""
+        """Yield loop nest forests; products of two tensors, and sums, have none."""
         if len(product_factors(flatten(self._assignment.value))) > 2:
             from .forests.structures import forest_structures
 
             yield from forest_structures(self._assignment, self._situation)
 
     def _styles(self, structure: Structure) -> Iterator[Decoration]:
-        """Yield what gives loops to threads, or to the units of a GPU."""
+        """Yield the directives that give loops to threads, or to the units of a GPU."""
         situation, threads = self._situation, self._threads
         if self._target == "cuda":
-            from .device_styles import device_styles  # which processors have no need of
+            from .device_styles import device_styles  # imported here, since CPUs do not need it
 
             yield from device_styles(structure, situation)
             return
@@ -192,7 +192,7 @@ class _Listing:
         """Yield transformations of loops that are drawn, of loop nests that were listed."""
         selection = self._selection
         if selection.tiles and selection.keeps(TILES):
-            from .draws import drawn_transformations  # with the space that it draws from, of which a static choice needs nothing
+            from .draws import drawn_transformations  # imported here with the space that it draws from: a static choice needs neither
 
             nests = [nest for nest in self._nests.values() if nest.origin != DRAWN]
             for nest, drawn in drawn_transformations(
@@ -225,7 +225,7 @@ class _Listing:
 
 
 def _agree(hole: Hole, other: Hole, program: Program, situation: Situation) -> bool:
-    """Return whether all that may stand in two open places is legal together: loops that a library takes over are told nothing else."""
+    """Return whether all choices of two holes are legal together: loops that a library takes over take no other directives."""
     if not any(isinstance(choice, Call) for choice in (*hole.choices, *other.choices)):
         return True
     pairs = ({hole.name: mine, other.name: its} for mine in hole.choices for its in other.choices if mine is not None and its is not None)
@@ -233,7 +233,7 @@ def _agree(hole: Hole, other: Hole, program: Program, situation: Situation) -> b
 
 
 def _goes_with(choice: Hole, template: Template, situation: Situation) -> bool:
-    """Return whether the one choice of a hole is legal beside every choice of each open place of a template."""
+    """Return whether the one choice of a hole is legal beside every choice of each hole of a template."""
     beside = ({other.name: one} for other in template.holes if other.name != BUILD for one in other.choices)
     parts = (*template.parts, choice)
     return all(further(situation.program, parts, situation, values) is not None for values in ({}, *beside))

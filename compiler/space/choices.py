@@ -11,8 +11,8 @@ from math import prod
 
 from ..frozen import frozen
 
-_FEW = 64  # values that are looked through for another one
-_WITHIN = 0.7  # how often something that is said is changed rather than left unsaid
+_FEW = 64  # sets of up to so many values are searched for another value
+_WITHIN = 0.7  # how often another value is taken from the same set, not from another one
 
 
 class Choice(ABC):
@@ -36,7 +36,7 @@ class Choice(ABC):
         return self.at(source.randrange(self.count))
 
     def plainest(self, source: random.Random) -> Hashable:
-        """Return a value that leaves open whatever may be left open."""
+        """Return a value that leaves every optional choice open."""
         return self.drawn(source)
 
     def near(self, value: Hashable, source: random.Random) -> Hashable:

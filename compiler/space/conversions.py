@@ -1,12 +1,12 @@
-"""Stored operands in other orders of their levels, so that loops may come in orders that go through them as they are stored.
+"""Stored operands in other orders of their levels, so that other orders of the loops go through them as they are stored.
 
 Where one stored operand is read, it is stored with the indices of the result first. Where several are, as in ``C(i,j) = A(i,k) * A(j,k)``,
 an order of the loops suits some of the reads, and the others are served by copies, as few as the order needs: with the second read
 stored by columns, row i of the result is a sum of rows of that copy (Gustavson, "Two Fast Algorithms for Sparse Matrices", 1978)
 instead of a dot product of row i with every row. Each read has a copy of its own.
 
-Dense operands are transposed where the innermost loop steps through another mode than their last (``straightened``), which leaves vectors
-nothing to load at once.
+Dense operands are transposed where the innermost loop steps through another mode than their last (``straightened``), where vectors could
+not load neighbouring elements.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .orders import Allowed, Orders
 from .situation import Situation, Structure, format_read, leaf_loops, precompute_over, result_leaf
 
 CONVERSION = 30.0
-"""Operations that converting takes for a stored entry, or an element of a dense operand."""
+"""Operations to convert one stored entry, or one element of a dense operand."""
 MOST_COPIES = 2
 MOST_ORDERS = 24
 
@@ -81,8 +81,8 @@ def copies(start: Structure, situation: Situation) -> Iterator[Structure]:
 def straightened(start: Structure, situation: Situation) -> Structure | None:
     """Return a structure whose dense operands are stored so that innermost loops run over their last modes; None where all are already.
 
-    Loops over stored coordinates gather whatever the order is, and an operand that two innermost loops go through differently follows the
-    first of them.
+    Loops over stored coordinates gather in any order. An operand that two innermost loops go through differently follows the first of
+    them.
     """
     program, wanted = start.program, dict[Access, Format]()
     graph, forms = graph_of(program.relations), situation.formats
@@ -160,7 +160,7 @@ Below = tuple[frozenset[str], frozenset[str]]
 
 
 def stored_below(reads: Iterable[Access], program: Program, situation: Situation, loops: frozenset[str]) -> list[Below]:
-    """Return what the stored levels of some reads ask of an order of the loops, so that most illegal orders need no trial."""
+    """Return what the stored levels of some reads require of an order of the loops, so that most illegal orders need not be tried."""
     found = []
     for access in reads:
         above: frozenset[str] = frozenset()
@@ -173,7 +173,7 @@ def stored_below(reads: Iterable[Access], program: Program, situation: Situation
 
 
 def in_order(rules: Sequence[Below]) -> Allowed:
-    """Return the rule for orders that keeps some others."""
+    """Return one rule that allows the orders that all given rules allow."""
 
     def allowed(placed: frozenset[str], loop: str) -> bool:
         return all(above <= placed for own, above in rules if loop in own and own <= placed | {loop})

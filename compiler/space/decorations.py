@@ -1,6 +1,6 @@
 """Decorations of a structure: parallel loops, vector reductions, unrolling, prefetches, workspace kinds, compiler flags.
 
-A decoration is directives with holes; what a loop may do or leave is a hole for a whole directive.
+A decoration is directives with holes; an optional directive is a hole of its own.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .template import Hole, Part, opened
 
 CHUNKING = Hole("chunking", (("dynamic", 64), ("static", None), ("dynamic", 16), ("dynamic", 256), ("guided", 16), ("dynamic", 1)))
 RACE = Hole("race", ("atomics", "temporary"))
-ROW_DISTANCES = (8, 16, 4, 32)  # stored entries ahead, in the innermost loop over them
-FIBRE_DISTANCES = (2, 4)  # in loops further out
-ENTRY_DISTANCES = (512, 1024, 128)  # stored entries ahead of those that a loop goes through in order
+ROW_DISTANCES = (8, 16, 4, 32)  # prefetch so many stored entries ahead, in the innermost loop over them
+FIBRE_DISTANCES = (2, 4)  # the same in loops further out
+ENTRY_DISTANCES = (512, 1024, 128)  # prefetch the entries themselves so many ahead, where a loop goes through them in order
 UNROLLS = (4, 2, 8)
 UNROLL = "unroll_"
 """Prefix of the name of a loop's hole for unrolling."""
-SHORT = 24  # entries of a row, on average, up to which sums are made in batches
+SHORT = 24  # average entries of a row up to which sums are made in batches
 GEMM = 16**3  # products of a gemm of known extents from which BLAS is faster than loops; the other routines never are (measured)
-LEAST_GEMM = 8**3  # and from which it is tried
+LEAST_GEMM = 8**3  # from which BLAS is tried
 BUILD = "build"
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
@@ -51,8 +51,8 @@ SERIAL = Decoration(())
 
 
 def parallel_styles(structure: Structure, situation: Situation, threads: int) -> Iterator[Decoration]:
-    """Yield the ways in which a structure runs on several threads: the outermost loop that they all find work in, or equal shares of stored
-    entries."""
+    """Yield the ways in which a structure runs on several threads: the outermost loop with work for all of them, or equal shares of
+    stored entries."""
     loops = chain(structure.program.statement, ())
     graph = graph_of(structure.program.relations)
     if threads < 2:
@@ -79,8 +79,8 @@ def _sides(program: Program, situation: Situation, graph: Provenance) -> Iterato
 
 
 def _long_enough(program: Program, loops: Sequence[str], situation: Situation, graph: Provenance, threads: int) -> str:
-    """Return the outermost loop, or where that is known to be too short for all threads, as over the images of a batch of one, the next
-    one that is not and whose iterations write different components."""
+    """Return the outermost loop. If it is known to be too short for all threads, as over the images of a batch of one, return the
+    next one that is not and whose iterations write different components, if there is one."""
     known, target = {**situation.lengths, **situation.extents}, result_leaf(program)[1].target
 
     def suits(loop: str) -> bool:
@@ -102,7 +102,7 @@ def _outermost(program: Program, loop: str, graph: Provenance) -> Decoration:
 
 
 def shares(program: Program, situation: Situation, threads: int) -> Iterator[Decoration]:
-    """Yield the outermost loop cut into as many pieces as threads are to run: all of them, half of them, down to one."""
+    """Yield the outermost loop cut into as many pieces as threads shall run: all threads, half of them, down to one."""
     loops = chain(program.statement, ())
     if threads < 2 or not loops:
         return
@@ -143,7 +143,7 @@ def positions_taken(
 
 
 def fresh(program: Program, wishes: tuple[str, ...]) -> Iterator[str]:
-    """Yield a name like each of the wishes that the program has not taken."""
+    """Yield a new name like each of the wishes."""
     taken = names_of(program)
     for wish in wishes:
         yield next(name for name in (f"{wish}{'_' * count}" for count in range(9)) if name not in taken)
@@ -180,7 +180,7 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
 def _innermost(
     program: Program, address: Address, leaf: Assign, loop: str, graph: Provenance, tree: frozenset[str], short: bool
 ) -> Iterator[Hole]:
-    """Yield vector instructions for a sum, and unrolling of a loop over stored entries.
+    """Yield holes for vector instructions of a sum, and for unrolling of a loop over stored entries.
 
     Sums of short rows usually have no vectors of their own: without a directive, those of many rows are made together
     (``passes.batches``).
@@ -196,7 +196,8 @@ def _innermost(
 
 
 def _by_blas(program: Program, address: Address, leaf: Assign, situation: Situation) -> Iterator[Hole]:
-    """Yield a matrix product of known extents as a call of BLAS, or not; first what is faster. Threads must not meet at its result."""
+    """Yield a hole that makes a matrix product of known extents a call of BLAS, or does not; the faster choice first. Threads must
+    not share its result."""
     around = [frame for frame in frames(program.statement, address) if isinstance(frame, Forall)]
     loops = [frame.index for frame in around[-3:]]
     if len(loops) < 3 or any(frame.tag.unit and frame.tag.race != "no_races" for frame in around[:-3]):

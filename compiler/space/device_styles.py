@@ -1,7 +1,7 @@
-"""How a structure is laid over a GPU: which loops go to blocks, warps and threads (Senanayake et al., section 6 and Figure 2e).
+"""The ways to map a structure to a GPU: which loops go to blocks, warps and threads (Senanayake et al., section 6 and Figure 2e).
 
-Rows go to threads, warps or blocks, or blocks get equal shares of the stored entries, or of these and the ends of rows; what is left
-of the loops inside goes to threads. Callers leave out what a device cannot do.
+Rows go to threads, warps or blocks, or blocks get equal shares of the stored entries, or of entries and ends of rows together; a loop
+inside goes to threads. Callers drop what a device cannot do.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .decorations import Decoration, fresh, positions_taken, shares_pattern
 from .situation import Situation, Structure, result_leaf
 from .template import Hole, Part, opened
 
-ROWS = Hole("rows", (8, 4, 16, 2))  # to a block, one for each of its warps
+ROWS = Hole("rows", (8, 4, 16, 2))  # rows of a block, one for each of its warps
 BLOCK = Hole("block_entries", (1024, 512, 2048, 256))  # that a block works on
-THREAD = Hole("thread_entries", (8, 4, 2, 16))  # and of these each thread
-HELD = Hole("held_entries", (4, 8, 16))  # of each thread, whose products it holds in registers
-FEW = Hole("few_entries", (32, 64, 16, 8))  # that a block works on where its threads take a loop inside
-WARPS = Hole("warp_entries", (8, 4, 16))  # one for each warp
-SHARE = Hole("share_entries", (128, 64, 32, 256))  # that each warp of a block works on, one after the other
-TOGETHER = Hole("loads_ahead", (4, 2, 8, 1))  # entries of these whose loads do not wait for one another
-LANES = Hole("lanes", (32, 16, 8, 4, 2))  # that work on a row together
+THREAD = Hole("thread_entries", (8, 4, 2, 16))  # entries of each thread
+HELD = Hole("held_entries", (4, 8, 16))  # entries of each thread, whose products it holds in registers
+FEW = Hole("few_entries", (32, 64, 16, 8))  # entries of a block whose threads share a loop inside
+WARPS = Hole("warp_entries", (8, 4, 16))  # entries of a block, one for each warp
+SHARE = Hole("share_entries", (128, 64, 32, 256))  # entries of each warp of a block, one after the other
+TOGETHER = Hole("loads_ahead", (4, 2, 8, 1))  # entries of these that are loaded at the same time
+LANES = Hole("lanes", (32, 16, 8, 4, 2))  # lanes that work on a row together
 AHEAD = Hole("ahead", (1, 4, 2))  # entries that a thread loads before it adds the first
 RACE = Hole("race", ("atomics", "temporary"))
-REGISTERS = Hole("registers", ((None, None), *((d.REGISTERS, count) for count in (48, 32, 64, 128))))  # that a thread has at most
+REGISTERS = Hole("registers", ((None, None), *((d.REGISTERS, count) for count in (48, 32, 64, 128))))  # most registers of a thread
 
 
 def device_styles(structure: Structure, situation: Situation) -> Iterator[Decoration]:
@@ -102,7 +102,7 @@ def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:
         if not apart and _needs_last(program, loops[:used]):
             for steps, what in _products_first(program, position, names):
                 yield Decoration((*taken, *steps), f"entries, products first{what}")
-        if used > 1:  # fibres end, each an item beside the entries
+        if used > 1:  # the ends of fibres are items too
             (item,) = fresh(program, ("m",))
             for steps, what in _shares(program, graph, item, (), names, apart):
                 yield Decoration((*taken, d.MergePath(position, item), *steps), f"entries and ends of rows{what}")
@@ -142,7 +142,7 @@ def _shares(
 
 
 def _needs_last(program: Program, loops: tuple[str, ...]) -> bool:
-    """Whether all loops are those of a sum whose terms depend on the last of them alone, but for one operand."""
+    """Whether all loops belong to one sum and only one operand depends on other loops than the last."""
     leaf = at(program.statement, body_address(program.statement, ()))
     if not isinstance(leaf, Assign) or leaf.operator != "+=" or chain(program.statement, ()) != loops or len(loops) < 2:
         return False
@@ -150,7 +150,7 @@ def _needs_last(program: Program, loops: tuple[str, ...]) -> bool:
 
 
 def _products_first(program: Program, position: str, names: tuple[str, ...]) -> Iterator[tuple[tuple[Part, ...], str]]:
-    """Yield shares of each thread that it computes whole before it adds up rows: loads wait for nothing (Figure 2e)."""
+    """Yield shares of which each thread computes all products before it adds up rows, so that loads do not wait (Figure 2e)."""
     block, rest, thread, entry, _ = names
     product, workspace = fresh(program, ("m", "v"))
     steps = (

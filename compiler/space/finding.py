@@ -1,7 +1,7 @@
 """Finds the place of a schedule's text in the whole space, by taking the program that it makes apart.
 
 Loops of the program are pieces of runs of indices, by their provenance; its nest is read off as in the structural space, over these
-pieces; what loops, reads, workspaces and the result are told is looked up in the options.
+pieces; the directives on loops, reads, workspaces and the result are looked up in the options.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def found_in(schedule: Schedule | str, space: WholeSpace, extents: Mapping[str, 
     gone = set(targets(program.statement)) - set(targets(direct))
     said = any(one.kind is not None for one in program.workspaces if one.name in gone) or _tags(direct) != _tags(program.statement)
     if not gone or said:
-        return None  # no workspace only hands a result on, or the schedule says something of it
+        return None  # no workspace only passes the result on, or it has directives of its own
     return _Reader(replace(program, statement=direct), space).plan()
 
 
@@ -89,13 +89,13 @@ class _Reader:
         return Plan(member, treatments, flipped, formats, assembly, build, kinds, self._told(said.statement, reader)), division
 
     def _is_converted(self, operand: Access, form: Format) -> bool:
-        """Return whether a schedule stores an operand otherwise: loops alone put the modes of views in order."""
+        """Return whether a schedule stores an operand in another format; the loops alone decide the order of a view's modes."""
         if form.in_memory is not form:
             return form.in_memory != self.space.facts.in_memory[operand.tensor]
         return (operand, form) not in self.space.default.program.conversions
 
     def _converts_whole(self) -> bool:
-        """Return whether conversions are of operands, not of single reads of one that is read in several ways."""
+        """Return whether no conversion is of a single read of an operand that is read several times."""
         found = {access for assign in assignments(self.program.statement) for access in accesses(assign.value)}
         if any(access.stored is not None for access in found):
             return False
@@ -172,7 +172,8 @@ class _Reader:
         return None
 
     def _flipped(self, said: Recognizer, usual: Recognizer) -> frozenset[tuple[int, int, int]] | None:
-        """Return the modes of stored operands that are traversed otherwise than their levels are made for; None where a workspace is."""
+        """Return the modes of stored operands that are not traversed as their levels are made for; None where that is so of a
+        workspace."""
         found = set()
         for (number, place), access in said.order.items():
             modes = zip(access.protocols, usual.order[number, place].protocols, strict=True)
@@ -189,7 +190,7 @@ class _Reader:
         return found
 
     def _bound(self, name: str) -> tuple[str, int] | None:
-        """Return what is said of the range of a loop, by its name in the program; several loops over one index are told apart by it."""
+        """Return what ``bound`` says of a loop, found by its name in the program, which differs between loops over one index."""
         relation = self.graph.maker(name)
         while relation is not None and relation.renames:
             if isinstance(relation, BoundRelation):

@@ -29,7 +29,7 @@ class Form:
 
 
 def unwatched() -> None:
-    """Let an enumeration go on."""
+    """Never end an enumeration."""
 
 
 def rewritings(assignment: Assignment, watch: Callable[[], None] = unwatched) -> tuple[Form, ...]:

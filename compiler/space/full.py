@@ -1,7 +1,8 @@
-"""The whole space by texts, and the named filters that narrow it: how many each leaves, and which of them drop a schedule.
+"""The whole space as texts, and the named filters that narrow it: how many schedules each leaves, and which filters drop a given
+schedule.
 
 Filters that close stages or narrow ranges are counted exactly. How many schedules the language takes can only be estimated, from
-draws. Rules that say where to look first (``structures``) are no filters: they rank.
+draws. Rules that say where to search first (``structures``) are not filters: they only order.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ ACCEPTED = "accepted"
 """Name of the filter that drops schedules which the language refuses."""
 
 _TRIES = 64  # draws from which the share of legal schedules is estimated
-_MOST_TRIES = 512  # for each schedule that is wanted
-_STEPS = 4  # draws that follow one another, each a step from the one before
+_MOST_TRIES = 512  # most draws for each schedule that is wanted
+_STEPS = 4  # draws in a row, each a step from the one before
 
 
 @frozen
@@ -83,16 +84,17 @@ class FullSpace:
         return found
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Yield every schedule that the language takes, in canonical order; there may be more than anyone could wait for."""
+        """Yield every schedule that the language takes, in canonical order; the space may be too large to list."""
         return (schedule for plan in map(self.whole.plan, range(self.count())) if (schedule := self._accepted(plan)) is not None)
 
     def anywhere(self, moves: Moves) -> Schedule | None:
-        """Return a schedule that is drawn without regard to any other; None where what was drawn is refused."""
+        """Return a schedule drawn independently of others; None where the language refuses it."""
         chosen = moves.anywhere()
         return None if chosen is None else self._accepted(self.whole.planned(chosen))
 
     def near(self, schedule: Schedule, moves: Moves) -> Schedule | None:
-        """Return a schedule that differs in one choice from one of the space; None where what was drawn is refused, or it is not in it."""
+        """Return a schedule that differs in one choice from one of the space; None where the language refuses it, or the given
+        one is not in the space."""
         found = found_in(schedule, self.whole, self._extents)
         chosen = None if found is None else self.whole.derived(*found)
         other = None if chosen is None else moves.near(chosen)

@@ -1,9 +1,10 @@
 """Convolutions place by place of the filter: the entries that each place reads are multiplied directly, or gathered first.
 
-``O(h,w,f) = I(h+p,w+q,c) * F(p,q,c,f)``: for each (p, q) what is stored of I is multiplied with the matrix F(p,q,:,:) and added to O. Loops
-over the filter inside of those over outputs go through the whole filter for each of these instead: more than caches hold, where there are
-many channels. What is stored may go into a workspace first, over the outputs (h, w) that it belongs to and the channels c (gather, matrix
-product, scatter): a list of the entries, so a rulebook with their values, or a dense one, whose rows of channels BLAS multiplies.
+``O(h,w,f) = I(h+p,w+q,c) * F(p,q,c,f)``: for each (p, q) what is stored of I is multiplied with the matrix F(p,q,:,:) and added to O.
+With loops over the filter inside those over outputs, each output goes through the whole filter instead, which caches cannot hold where
+there are many channels. What is stored may go into a workspace first, over the outputs (h, w) that it belongs to and the channels c
+(gather, matrix product, scatter): either a list of the entries (a rulebook with values), or a dense array, whose rows of channels BLAS
+multiplies.
 """
 
 from __future__ import annotations

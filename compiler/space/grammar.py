@@ -26,7 +26,7 @@ class Alternative(Generic[Part]):
     Attributes:
         label: what is decided here; distinct among the alternatives of one symbol.
         parts: the symbols of the subtrees, decided independently of one another.
-        ways: how many choices are made here that nothing else hangs on.
+        ways: how many choices are made here on which nothing else depends.
     """
 
     label: Hashable
@@ -48,7 +48,7 @@ class Sorts(Generic[Part]):
     """Symbols that are known to have equally many trees before any are counted.
 
     Attributes:
-        alike: what symbols have in common that have equally many trees.
+        alike: a key; symbols with the same key have equally many trees.
         representatives: of the alternatives of a symbol, each with the number of those for which it stands, itself included:
             all of these lead to equally many trees.
     """

@@ -46,7 +46,7 @@ def groupings(
     Args:
         table: where the statements are put.
         form: the right-hand side.
-        both_operators: also ``w += e`` where it sums nothing, and so is the program of ``w = e`` (the paper counts both).
+        both_operators: also ``w += e`` where it sums nothing and is the same program as ``w = e`` (the paper counts both).
         watch: called again and again; it may raise to end the enumeration.
         accumulators: also compute all that is assigned to the result into a workspace first.
         gathered: operands that may be put together in a workspace of their own before other factors are read.
@@ -79,7 +79,7 @@ def _hole_text(value: Expr) -> str:
 
 
 def _bodies(value: Expr, linear: bool, ways: _Ways) -> Iterator[Expr]:
-    """Yield the ways to write the right-hand side of one statement; ``linear``: sums distribute over all above it."""
+    """Yield the ways to write the right-hand side of one statement; ``linear``: sums distribute over everything above it."""
     match value:
         case Add(operands) | Mul(operands):
             kind = type(value)
@@ -127,7 +127,7 @@ def _holes(value: Expr, linear: bool, ways: _Ways) -> Iterator[Expr]:
 
 
 def _partitions(operands: tuple[Expr, ...], watch: Callable[[], None]) -> Iterator[tuple[tuple[Expr, ...], ...]]:
-    """Yield partitions of operands into blocks, never all in one; constants stay alone. All apart comes first."""
+    """Yield partitions of operands into blocks, never all in one; constants stay alone. Single operands come first."""
     grouped = [operand for operand in operands if accesses(operand)]
     alone = tuple((operand,) for operand in operands if not accesses(operand))
     for blocks in sorted(_set_partitions(grouped, watch), key=len, reverse=True):

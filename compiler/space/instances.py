@@ -90,14 +90,14 @@ class Instances:
 
 
 class _Texts:
-    """Which texts of directives the schedules of a template have: any, and one of each ``needed`` set."""
+    """Which texts of directives the schedules of a template may have, and must have: one of each ``needed`` set."""
 
     def __init__(self, template: Template) -> None:
         self.any = frozenset(text for language in template.languages for text in language)
         self.needed = [language.keys() for language in template.languages if "" not in language]
 
     def may_meet(self, other: _Texts) -> bool:
-        """Return False only where no schedule is one of both."""
+        """Return False only if the two have no schedule in common."""
         return not any(map(other.any.isdisjoint, self.needed)) and not any(map(self.any.isdisjoint, other.needed))
 
 

@@ -4,7 +4,7 @@ Loops over a product of sparse operands run where all of them store something: o
 cut to the levels whose loops stand there. What such loops leave in a workspace are the distinct combinations of the indices that it
 keeps: a projection of the join. Both are counted for a sample of the values of one index that is kept, the one that fibres are most
 unequal in, as every combination has one of them. The values with the longest fibres are all in the sample, since a few hubs decide the
-sums of many graphs; of the others, in the order of their lengths, every so many-th is, and counts for its neighbours.
+sums of many graphs; of the others, sorted by length, one of every few is in it, and counts for its neighbours.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ SAMPLE = 2**11
 """About how many positions of the sampled operand are looked at."""
 
 MOST_WHOLE = 2**13
-"""Entries of operands that are joined whole where all values of an index are in the sample: what is cut from it serves others too."""
+"""Operands with at most so many entries are joined whole, without a sample; parts of such a join serve other relations too."""
 
 MOST_ROWS = 2**18
-"""Combinations that a join may have on its way: the sample is made smaller until it has no more."""
+"""Most combinations of an intermediate step of a join; the sample is made smaller until there are no more."""
 
 MOST_EXTENT = 2**22
-"""Values of an index that are told apart in an array; sizes over longer ones are not told."""
+"""Largest extent of an index for which an array over its values is made; with larger ones no size is found."""
 
 REMEMBERED = 8
-"""Tables of combinations cut to some indices that are kept: of a chain of products each has the one before it as a part."""
+"""How many tables of combinations are kept: each product of a chain has the table before it as a part."""
 
-_SPARSE = 64  # times as many possible combinations as there are, from which on they are sorted, and not marked
+_SPARSE = 64  # with more possible combinations than this times those that exist, they are sorted instead of marked
 
 MOST_STORED = 2**21
-"""Positions of an operand that are gone through to find those of the sample; sizes of larger ones are not told."""
+"""Most positions of an operand that are searched for those of the sample; for larger operands no size is found."""
 
 
 @frozen
@@ -88,7 +88,8 @@ Relation = Scan | Join
 
 
 def join(parts: Collection[Relation], kept: frozenset[str] | None = None) -> Relation:
-    """Return the join of some relations, cut to some indices; None: to all. Joins of the same are equal however they are nested."""
+    """Return the join of some relations, cut to some indices; None: to all. Joins of the same relations are equal however they are
+    nested."""
     flat = {inner for part in parts for inner in (part.parts if isinstance(part, Join) and part.is_whole else (part,))}
     scans = [part for part in flat if isinstance(part, Scan)]
     flat -= {one for one in scans for other in scans if one.is_part_of(other)}
@@ -106,7 +107,7 @@ _Marks = Mapping[str, NDArray[np.bool_]]
 
 
 class TooLarge(Exception):
-    """Finding a size would take more steps than it is worth."""
+    """Finding a size would take too many steps."""
 
 
 class Joins:
@@ -125,7 +126,8 @@ class Joins:
         self._cut: dict[tuple[Join, frozenset[tuple[str, bytes]]], _Table] = {}
 
     def size(self, relation: Relation) -> float | None:
-        """Return how many combinations a relation has, exactly where the sample is everything; None where that takes too long to say."""
+        """Return how many combinations a relation has, exactly where the sample is everything; None where that takes too long to
+        find out."""
         if relation not in self._known:
             try:
                 self._known[relation] = None if self._has_too_much(relation) else prod(map(self._estimated, _apart(relation)))
@@ -135,7 +137,7 @@ class Joins:
         return self._known[relation]
 
     def _has_too_much(self, relation: Relation) -> bool:
-        """Whether some of the parts of a join were too many already: of a long product all that the outermost loops go through is."""
+        """Whether some parts of a join alone had too many combinations before, as the outermost loops of a long product may have."""
         return isinstance(relation, Join) and any(parts <= relation.parts for parts in self._too_large)
 
     def _estimated(self, relation: Relation) -> float:
@@ -163,7 +165,7 @@ class Joins:
         return 0.0
 
     def _is_small(self, relation: Relation) -> bool:
-        """Whether all of what its operands store is soon joined."""
+        """Whether its operands are small enough to be joined whole."""
         if isinstance(relation, Scan):
             return len(decoded(self._operands[relation.operand]).values) <= MOST_WHOLE
         return all(map(self._is_small, relation.parts))
@@ -200,7 +202,7 @@ class Joins:
         if found is None:
             table = self._met(relation, own)
             found = self._distinct({index: table[index] for index in relation.kept})
-        self._cut[key] = found  # the latest stand last
+        self._cut[key] = found  # the most recently used stands last
         if len(self._cut) > REMEMBERED:
             del self._cut[next(iter(self._cut))]
         return found
@@ -238,7 +240,7 @@ class Joins:
     def _joined(self, one: _Table, other: _Table) -> _Table:
         shared = [index for index in one if index in other]
         mine, theirs = self._keys(one, shared), self._keys(other, shared)
-        if prod(self._extents[index] for index in shared) > MOST_EXTENT:  # numbered by the keys that there are
+        if prod(self._extents[index] for index in shared) > MOST_EXTENT:  # number the keys that exist
             distinct, theirs = np.unique(theirs, return_inverse=True)
             places = np.searchsorted(distinct, mine)
             found = distinct[np.minimum(places, len(distinct) - 1)] == mine if len(distinct) else np.zeros(len(mine), bool)

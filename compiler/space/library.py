@@ -1,4 +1,4 @@
-"""A library of good schedules by name: those of the papers' evaluations, and our own.
+"""A library of good schedules with names: those of the papers' evaluations, and some of this project.
 
 A schedule is written for one expression; ``schedules_for`` finds those that fit another one, whatever its names, and renames
 them. Numbers in them are starting points. Sources: Senanayake et al., "A Sparse Iteration Space Transformation Framework",
@@ -30,7 +30,7 @@ class NamedSchedule:
         formats: of the operands and results that are not dense.
         text: the schedule.
         origin: where it comes from.
-        extents: extents that it takes for granted.
+        extents: extents that it requires.
         target: "cpu" or "cuda".
     """
 
@@ -256,10 +256,10 @@ def schedules_for(
     Args:
         assignment: the expression.
         target: "cpu" or "cuda".
-        extents: those that are known, by index: what takes others for granted is left out; None: nothing is.
+        extents: those that are known, by index: schedules that require others are left out; None: no schedule is.
     """
     subscripted = sum(map(bool, (access.subscripts for access in (assignment.target, *accesses(assignment.value)))))
-    for named in LIBRARY:  # texts are read of those alone that have as many tensors with indices
+    for named in LIBRARY:  # only texts with as many tensors and indices are parsed
         if named.target == target and named.expression.count("(") == subscripted:
             names = same_form(_read(named.expression), assignment)
             if names is not None and (extents is None or all(extents.get(names[index]) == extent for index, extent in named.extents)):
@@ -270,7 +270,7 @@ def schedules_for(
 
 @cache
 def _read(expression: str) -> Assignment:
-    """Return the assignment that schedules of the library were written for, several of them for some."""
+    """Return the assignment that schedules were written for; read once, since several schedules share one."""
     return parse(expression)
 
 

@@ -15,7 +15,7 @@ from .whole_plan import Orders, Place
 
 
 class LoopFacts:
-    """What is known of loops around statements, as far as the open choices ask for it.
+    """What is known of loops around statements, as far as the open choices need it.
 
     Args:
         default: the default program.
@@ -40,7 +40,7 @@ class LoopFacts:
         self._told_alike: dict[Hashable, int] = {}
 
     def with_options(self, options: Options) -> LoopFacts:
-        """Return what is known where other choices are open; what does not hang on them is kept."""
+        """Return the facts for other open choices; facts that do not depend on them are kept."""
         other = object.__new__(LoopFacts)
         other.__dict__.update(self.__dict__)
         other.options, other._facts, other._told_alike = options, {}, {}
@@ -76,7 +76,7 @@ class LoopFacts:
             known = self._read[tuple(statements)] = tuple(dict.fromkeys(found))
         return known
 
-    # What one loop can be told
+    # Which directives one loop can have
 
     def of(self, loop: str, statements: tuple[int, ...]) -> Facts:
         """Return what is known of a loop around some statements."""
@@ -101,14 +101,14 @@ class LoopFacts:
         return bool(completed & self._pieces.coordinates.get(name, frozenset()))
 
     def _handed_on(self, loop: str, statements: tuple[int, ...]) -> Iterator[str]:
-        """Yield the operands whose coordinates a workspace may keep that was filled before a loop, and that the loop goes through."""
+        """Yield the operands whose coordinates the loop may go through in a workspace that was filled before it."""
         table = self._nestings.table
         for other in (other for number in statements for other in table[number].workspaces if other not in statements):
             if loop in table[other].carries:
                 yield from self.read(tuple(sorted(table.subtree(other))))
 
     def _units(self, run: Run, statements: tuple[int, ...]) -> tuple[str, ...]:
-        """Return the units that may run a loop: threads that share the outermost level put components of sparse results together."""
+        """Return the units that may run a loop: threads that share the outermost level assemble sparse results together."""
         form, units = self.result, self.options.units
         if form.is_dense or not any(self._nestings.table[number].root for number in statements):
             return units
@@ -149,13 +149,13 @@ class LoopFacts:
     # Loops that are alike
 
     def sort(self, name: str, statements: tuple[int, ...]) -> tuple[int, tuple[bool, ...]]:
-        """Return what two loops around some statements have in common if it does not matter which of them is which."""
+        """Return a key that is equal for two loops around some statements if they are interchangeable."""
         facts = self.of(name, statements)
         told = facts, self._placed(name, statements) if self.options.in_order else ()
         return self._told_alike.setdefault(told, len(self._told_alike)), self._side(name, statements)
 
     def _placed(self, name: str, statements: tuple[int, ...]) -> tuple[str, ...]:
-        """Return the indices of a loop whose place among others hangs on how operands are stored."""
+        """Return the indices of a loop whose place among others depends on how operands are stored."""
         known = self._stored_here.get(statements)
         if known is None:
             read = (access for number in statements for access in self._nestings.stored(number))

@@ -29,7 +29,7 @@ class LoopReader:
         self.names: dict[str, str] = {}
 
     def treatments(self, statement: Stmt) -> tuple[Treatment, ...] | None:
-        """Return how indices became the loops of a statement; None if not as in the space."""
+        """Return how indices became the loops of a statement; None if not in a way that the space has."""
         present = {self.base(node.index) for node in walk(statement) if isinstance(node, Forall)}
         every = dict.fromkeys(self._graph.originals(name) for name in present)
         orders = [order for order in every if not any(other[-1:] == order != other for other in every)]  # tiles cut before are of a run

@@ -11,14 +11,14 @@ from ..schedule.apply import apply_schedule
 from ..schedule.schedule import Schedule
 
 REGISTERS = 48
-"""Of a thread that goes through a row: SpMV on a GPU is up to four times as fast with them."""
+"""Registers of a thread that goes through a row: SpMV on a GPU is up to four times as fast with so many."""
 
 
 def default_mapping(program: Program, result: str, formats: Mapping[str, Format], extents: Mapping[str, int]) -> Schedule:
     """Return the first schedule that is legal: rows to threads; the same with atomics; one thread, where iterations depend on others.
 
-    A sparse result without the pattern of an operand is counted, then filled: a GPU gives no memory to kernels that run. Other threads get
-    registers for loads that do not wait for one another; without a word, the compiler saves them.
+    A sparse result without the pattern of an operand is counted, then filled: a GPU gives no memory to kernels that run. Other
+    threads get registers for loads at the same time; the compiler would save these registers by itself.
 
     Args:
         program: a default program.

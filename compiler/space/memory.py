@@ -30,7 +30,7 @@ def memory_of(program: Program, situation: Situation) -> str:
 
 
 def _length_of(index: str, graph: Provenance, situation: Situation) -> str:
-    """Return how many values an index has: a number where it is known, as products of extents otherwise."""
+    """Return how many values an index has: a number where it is known, otherwise a product of extents."""
     positions = counted_positions(graph, index, situation.formats)
     counts = None if positions is None else situation.fibres.get(positions[0].tensor)
     if positions is not None and counts is not None:
@@ -48,8 +48,8 @@ def counted_positions(graph: Provenance, index: str, formats: Mapping[str, Forma
 
 
 def buffers_of(program: Program, formats: Mapping[str, Format]) -> Iterator[tuple[tuple[int, str], ...]]:
-    """Yield what is kept of subsections below many parents, a place for each of these (Liu et al., section 6.3.2): (factor, index)
-    for each of the numbers whose product a buffer's elements are.
+    """Yield the buffers that keep a place in a subsection for each of many parents (Liu et al., section 6.3.2): for each buffer the
+    (factor, index) pairs whose product is its number of elements.
 
     Args:
         program: scheduled.

@@ -1,7 +1,7 @@
 """Steps of a search in the whole space: to a schedule that differs from another in one choice, or to an independent one.
 
-Draws that are uniform over the space say something of every loop, since there are so many ways to say it. Here each stage is drawn
-given those before it, and of loops nothing is said but who runs them; the rest is added one choice at a time.
+Draws that are uniform over the space have directives on nearly every loop, since there are so many of these. Here each stage is drawn
+given those before it, and loops get no directives but the unit that runs them; steps add the rest one choice at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .whole import WholeSpace
 from .whole_plan import Chosen, LoopOf, Opened, Place, Start
 
 _MOST_DIVIDED = 1
-"""Most runs of indices that become other loops in an independent draw."""
+"""Most runs of indices that are transformed in an independent draw."""
 
 _WEIGHTS = {"told": 4, "nest": 3, "beside": 2, "start": 2}
 """Weights of the kinds of steps: directives on loops, the nest below a place, choices beside the nest, loops and grouping."""
@@ -27,7 +27,7 @@ class Spot:
     """A place of a derivation.
 
     Attributes:
-        path: which part of which part it is.
+        path: the numbers of the parts that lead to it.
         place: the symbol.
         tree: the derivation there.
     """
@@ -54,7 +54,7 @@ class Moves:
         return self._begun(self._random.choice(starts), {})
 
     def near(self, chosen: Chosen) -> Chosen | None:
-        """Return a schedule that differs in one choice; what hangs on it is drawn anew. None where there is nothing else to choose."""
+        """Return a schedule that differs in one choice; what depends on it is drawn anew. None where there is nothing else to choose."""
         kinds = list(_WEIGHTS)
         while kinds:
             kind = self._random.choices(kinds, [_WEIGHTS[one] for one in kinds])[0]
@@ -87,12 +87,12 @@ class Moves:
         return replace(chosen, tree=_with(chosen.tree, spot.path, tree))
 
     def _other_beside(self, chosen: Chosen) -> Chosen | None:
-        """Change a number or the order of a run, how an operand is traversed or stored, how the result is put together, the compiler."""
+        """Change a number or the order of a run, how an operand is traversed or stored, how the result is assembled, or the compiler."""
         choice = self._space.data(chosen.start)
         return replace(chosen, data=choice.near(chosen.data, self._random)) if choice.count > 1 else None
 
     def _other_start(self, chosen: Chosen) -> Chosen | None:
-        """Let one run of indices become other loops, group otherwise, or read operands in another order."""
+        """Transform one run of indices differently, change the grouping, or read operands in another order."""
         near = [one for one in self._space.starts if _differ(one, chosen.start) == 1]
         return self._begun(self._random.choice(near), self._told(chosen)) if near else None
 
@@ -103,7 +103,7 @@ class Moves:
         return Chosen(start, data.plainest(self._random), self._grown(place, self._picked(place, told), told))
 
     def _grown(self, place: Place, way: Alternative[Place], told: dict[LoopOf, Derivation]) -> Derivation:
-        """Return a derivation that begins in one way; loops that there were keep what they were told."""
+        """Return a derivation that begins in one way; loops that existed before keep their directives."""
         label, choice = way.label, self._space.nests.choice(place, way.label)
         choices = 0 if choice.count < 2 else choice.rank(choice.plainest(self._random)) or 0
         if isinstance(label, Opened):
@@ -113,7 +113,7 @@ class Moves:
         return Derivation(label, choices, parts)
 
     def _picked(self, place: Place, told: dict[LoopOf, Derivation]) -> Alternative[Place]:
-        """Return a way to continue: who runs a loop stays if it can, threads take outermost loops and vectors innermost ones."""
+        """Return a way to continue: a loop keeps its unit where possible, threads take outermost loops and vectors innermost ones."""
         ways = self._ways(place)
         kept = [way for way in ways if isinstance(way.label, Opened) and way.label in [one.label for one in told.values()]]
         usual = [way for way in ways if not isinstance(way.label, Opened) or self._is_usual(place, way)]
@@ -141,7 +141,7 @@ class Moves:
             open_spots += [Spot((*spot.path, number), place, tree) for number, (place, tree) in enumerate(parts)]
 
     def _told(self, chosen: Chosen) -> dict[LoopOf, Derivation]:
-        """Return the derivations of loops, by what they are."""
+        """Return the derivations of the directives on loops, by loop."""
         found: dict[LoopOf, Derivation] = {}
         for spot in self._spots(chosen):
             if isinstance(spot.tree.label, Opened):

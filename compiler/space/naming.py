@@ -52,7 +52,7 @@ class _Writer:
         return nest(part.loops, body)
 
     def _end(self, part: Nest) -> int:
-        """Return the statement that a part comes down to; the other parts' consumers."""
+        """Return the last statement of a part, for which its other statements are computed."""
         return part.statement if part.statement is not None else self._end(part.parts[-1])
 
     def assignment(self, number: int) -> Assign:

@@ -1,8 +1,8 @@
 """Forall nestings: in which loops the statements of a grouping stand, and which loops they share (section 6.3).
 
 A scope holds statements and the loops that they still need. Either one loop goes around all of them, or the scope is cut:
-statements part from those that consume them, and each side keeps the loops that it needs. What is cut at one place makes
-nested where statements whose order does not matter, so cuts of several workspaces with no loop in between are one choice.
+statements part from those that consume them, and each side keeps the loops that it needs. Cuts at one place give nested where statements
+whose order does not matter, so cuts of several workspaces with no loop in between are one choice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Loop:
 
 @frozen
 class Cut:
-    """The scope falls apart into these sets of statements, producers before consumers."""
+    """The scope is split into these sets of statements, producers before consumers."""
 
     parts: tuple[tuple[int, ...], ...]
 

@@ -65,7 +65,8 @@ def _formats(program: Program, situation: Situation) -> Iterator[Hole]:
 
 
 def _results(program: Program, situation: Situation) -> Iterator[Hole]:
-    """Yield the ways to put a sparse result together: components are appended, counted and then filled in, or gathered before."""
+    """Yield the ways to put a sparse result together: components are appended, or counted and then filled in, or gathered in a
+    workspace first."""
     result = result_leaf(program)[1].target.tensor
     if not situation.formats[result].is_dense:
         yield Hole(f"result_{result}", (None, *(d.Assemble(result, strategy) for strategy in d.ASSEMBLIES)))
@@ -76,9 +77,9 @@ def _level_choices(form: Format) -> Iterator[Format]:
     outer = form.levels[:-1]
     for above in dict.fromkeys((outer, (COMPRESSED,) * len(outer))):
         for kind in level_kinds():
-            if kind.misplaced(above[-1] if above else None) is None and not kind.mirrors:  # of symmetric matrices alone
+            if kind.misplaced(above[-1] if above else None) is None and not kind.mirrors:  # for symmetric matrices only
                 other = Format((*above, kind), form.order)
-                if not (kind.shares_positions and other.unique(len(above) - 1)):  # else there is one slot a parent
+                if not (kind.shares_positions and other.unique(len(above) - 1)):  # otherwise each parent has one slot
                     yield other
 
 

@@ -47,27 +47,27 @@ class Options:
     """The choices of each stage; a stage without choices is closed.
 
     Attributes:
-        divisions: whether indices become other loops than themselves.
+        divisions: whether indices may be transformed into other loops.
         runs: rules on what they become, of ``RUNS``.
         divided: how many runs of them become other loops at most; None: any number.
         sizes: of tiles.
         protocols: whether levels may be traversed in other ways than those that they are made for.
-        formats: whether operands may be converted to whatever format.
-        conversions: the formats that operands may be converted to otherwise, by name.
+        formats: whether operands may be converted to any format.
+        conversions: the formats that operands may be converted to if ``formats`` is closed, by name.
         kinds: of workspaces.
         results: ways to put a sparse result together.
         merges: how operands meet in a loop.
         units: that run loops, the outermost first; each runs one loop around a statement at most.
         calls: routines of BLAS that take the last loops around a statement over.
-        races: how writes are kept apart.
+        races: how races between writes are resolved.
         chunkings: whether and how iterations are dealt out in chunks, and of which sizes ``chunks``.
-        lanes: how many lanes a warp may be said to have.
-        registers: how many registers a thread of a GPU may be said to have at most.
+        lanes: how many lanes a warp may have.
+        registers: how many registers a thread of a GPU may have at most.
         bounds: what may be said of a loop's range, with an amount of ``sizes``.
         unrolls, distances: factors; iterations ahead for which an operand is prefetched.
         builds: (compiler, flags).
         outermost: threads run outermost loops only, vectors innermost ones.
-        fitting: loops and workspaces are told only what can mean something to them (``Facts``).
+        fitting: loops and workspaces get only directives that can have an effect there (``Facts``).
         in_order: loops come in the order in which operands are stored.
     """
 
@@ -109,8 +109,8 @@ class Options:
         return perhaps(OneOf(tuple(kind for kind in self.kinds if kind in fitting)))
 
     def told(self, unit: str | None, facts: Facts, inside: int | None = None) -> Choice:
-        """Return what a loop may be told: races and chunks or lanes; how operands meet; its bound; unroll; distances of operands that it
-        reads; the routine of BLAS that takes it over.
+        """Return the directives that a loop may have: races and chunks or lanes; how operands meet; its bound; unroll; distances
+        of operands that it reads; the routine of BLAS that takes it over.
 
         Args:
             unit: that runs it.
@@ -149,8 +149,8 @@ class Options:
 
     @cached_property
     def _dealt(self) -> dict[str, Choice]:
-        """How a unit deals iterations out, or None: threads by (chunking, chunk), warps to ("lanes", how many each has), threads of a GPU
-        to ("registers", how many each has at most)."""
+        """How a unit distributes iterations, or None: threads by (chunking, chunk), warps to ("lanes", how many each has),
+        threads of a GPU to ("registers", most registers of each)."""
         chunks = All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(())
         lanes, registers = (
             OneOf(tuple((word, count) for count in counts)) for word, counts in ((d.LANES, self.lanes), (d.REGISTERS, self.registers))
@@ -203,7 +203,7 @@ class Options:
 
 
 def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None], ...] = ()) -> Options:
-    """Return what there is for a target."""
+    """Return all options of a target."""
     numbers = range(1, MOST + 1)
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
@@ -231,7 +231,7 @@ STAGES: dict[str, tuple[str, ...]] = {
 
 
 def opened(options: Options, stages: Sequence[str]) -> Options:
-    """Return options of which only some stages are open."""
+    """Return the options with only some stages open."""
     fields = [name for stage in stages for name in STAGES[stage]]
     return replace(Options(), **{name: getattr(options, name) for name in fields})
 

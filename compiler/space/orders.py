@@ -29,7 +29,7 @@ class Orders:
         return self._known[placed]
 
     def all(self, order: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-        """Yield every order that begins so, those first that change least; there may be more than could ever be counted."""
+        """Yield every order that begins so, those that change least first; there may be too many to count."""
         if len(order) == len(self._loops):
             yield order
             return

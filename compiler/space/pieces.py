@@ -2,9 +2,9 @@
 
 Indices stay as they are, or runs of them are collapsed; what results is gone through by coordinates or by the positions of an
 operand, and cut into tiles, each tile into smaller ones up to a bound (Senanayake et al., section 6). The last of several indices may be
-cut before: its tiles are collapsed with the others, and what a tile has stays inside, where registers hold it. An index that is transformed
-is given to the structural space as all loops that it may become: a division says which of these there are, so that what is counted
-for one division serves the others.
+cut before: its tiles are collapsed with the others, and the loop over a tile stays inside, where registers hold what it computes. The
+structural space has all loops that an index may become. A division says which of them exist, so that counts for one division serve the
+others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Treatment:
     Attributes:
         order: the indices in the order in which they are collapsed.
         positions: the operand whose positions are counted; None: coordinates.
-        path: whether the ends of fibres are passed among the positions: the merge path.
+        path: whether the loop also has the ends of fibres as items: the merge path.
         tiles: (kind of ``TILES``, number) for every cut, the outermost first.
         back: the innermost loop runs through coordinates again.
         before: the last of ``tiles`` cuts the last index before it is collapsed.
@@ -65,7 +65,7 @@ class Run:
         indices: in the order of the expression.
         loops: the outermost tile first.
         operands: those that are indexed by all of them, whose positions may be counted.
-        by_positions: whether one loop counts positions; of tiles either may hold.
+        by_positions: whether a single loop counts positions; tiles may or may not.
     """
 
     indices: tuple[str, ...]
@@ -78,7 +78,7 @@ class Run:
         return self.loops == self.indices
 
     def treatments(self, sizes: Sequence[int]) -> Choice:
-        """Return what gives these loops: the order of the indices; how what results is gone through; the tiles.
+        """Return the choices that give these loops: the order of the indices; how the collapsed loop is gone through; the tiles.
 
         The second is (operand whose positions are counted or None, whether along the merge path, whether back to coordinates, whether the
         last cut comes before the collapse). A merge path goes through fibres, which the last of several indices has.
@@ -97,7 +97,7 @@ class Run:
 
 
 class _Wide(Affine):
-    """All loops that the index of some number may become."""
+    """Stands for all loops that the index of some number may become."""
 
     def __str__(self) -> str:
         return f"#{self.constant}"
@@ -144,7 +144,7 @@ class Pieces:
 
     @cached_property
     def plain(self) -> Division:
-        """Every index by itself, as it is."""
+        """Every index alone and unchanged."""
         return tuple(Run((name,), (name,)) for name in self.indices)
 
     @cached_property
@@ -187,7 +187,7 @@ class Pieces:
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:
-        """What every loop is a piece of."""
+        """The run that every loop is a piece of."""
         fixed = {name: Run((name,), (name,)) for name in self.indices}
         return fixed | {loop: run for several in self.becoming.values() for run in several for loop in run.loops}
 
@@ -244,7 +244,7 @@ class Pieces:
 
 
 def widened(value: Expr, change: Callable[[Access], Access]) -> Expr:
-    """Return an expression with other accesses."""
+    """Return an expression with changed accesses."""
     return transform_expression(value, lambda part: change(part) if isinstance(part, Access) else None)
 
 

@@ -1,8 +1,8 @@
 """Workspaces for any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep.
 
 ``products`` keeps workspaces within loops over stored levels, over dense indices alone. Where several operands are stored,
-``stored_products`` also ranges workspaces over their indices: two sparse matrices times a vector are two products of a matrix
-and a vector then, which is asymptotically better (Ahrens et al., section 6).
+``stored_products`` also ranges workspaces over their indices: two sparse matrices times a vector then are two products of a matrix and a
+vector, which is asymptotically better (Ahrens et al., section 6).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..schedule.iteration import producers_inside
 from .situation import Situation, Structure, precompute_over, precompute_step, shared_below, tree_first
 
 MAX_PRODUCTS = 40
-MAX_SPLITS = 512  # ways to take one product apart that are looked at: all of up to nine factors
+MAX_SPLITS = 512  # most ways to split one product that are tried: all of up to nine factors
 
 
 @frozen
@@ -142,7 +142,7 @@ def _splits(start: Structure, situation: Situation) -> Iterator[_Split]:
 
 
 def _outside_of_leaf(statement: Stmt, address: Address) -> int:
-    """Return how many loops around an assignment stand outside the producer or block that it belongs to."""
+    """Return how many loops around an assignment stand outside its producer or block."""
     around = frames(statement, address)
     edges = [depth for depth, frame in enumerate(around) if isinstance(frame, Block) or (isinstance(frame, Where) and address[depth] == 1)]
     return sum(isinstance(frame, Forall) for frame in around[: max(edges, default=0)])

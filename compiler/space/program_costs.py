@@ -68,7 +68,7 @@ def converted(program: Program, formats: Mapping[str, Format]) -> Posynomial:
         if access.is_plain:
             names = tuple(access.subscripts[mode].index for mode in form.order)
             total += positions(operand.tensor, form, names, len(names) - 1)
-        else:  # its extents have no names
+        else:  # the extents of other modes have no names
             total += Posynomial.of([((f"nnz_{operand.tensor}_{len(form.in_memory)}",), 1)])
     return total
 
@@ -113,7 +113,7 @@ def _work(leaf: Assign, loops: tuple[str, ...], program: Program, formats: Mappi
 
 
 def _entered(expr: Expr, loops: tuple[str, ...], program: Program, formats: Mapping[str, Format]) -> Posynomial:
-    """Return how often loops run for an expression."""
+    """Return how many iterations the loops run for an expression."""
     product, left = ONE, list(loops)
     for access, chain, form in _stored(expr, program, formats):
         depth = next((place for place, index in enumerate(chain) if index not in left), len(chain))

@@ -1,4 +1,4 @@
-"""Programs of the scheduling language as programs of the space: choices that they leave to the compiler are made explicit.
+"""Programs of the scheduling language as programs of the space: the choices left to the compiler are made explicit.
 
 Protocols are given by level in the language and by mode in the space, where every access has them. A workspace that only puts a
 sparse result in order is no part of a schedule: lowering makes it where it is needed.
@@ -35,7 +35,8 @@ def structural(program: Program, target: Access, formats: Mapping[str, Format]) 
 
 
 def with_modes(program: Program, formats: Mapping[str, Format]) -> Stmt:
-    """Return the statement of a program with the protocols of stored operands by mode; what is not said is what levels are made for."""
+    """Return the statement of a program with the protocols of stored operands by mode; where none is given, the one that the level is
+    made for."""
     return transform(program.statement, lambda node: _by_mode(node, program, formats))
 
 

@@ -1,8 +1,8 @@
 """Concordant programs: formats of reads and kinds of workspaces that serve protocols (Ahrens et al., section 6.8).
 
-The cost model assumes that every tensor is stored in the order of its loops, in levels that can do what the protocols ask.
-Operands that do not suit are converted before the kernel runs; a sparse result that is written out of order is gathered in a
-workspace over just the modes that need it, by lowering (``lowering.collect``).
+The cost model assumes that every tensor is stored in the order of its loops, in levels that can do what the protocols ask. Other operands
+are converted before the kernel runs; a sparse result that is written out of order is gathered in a workspace over just the modes that
+need it, by lowering (``lowering.collect``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..notation.nodes import Access
 def concordant_format(access: Access, form: Format, loops: Sequence[str]) -> Format:
     """Return the given format if it suits, else one whose levels follow the loops and can do what the protocols ask.
 
-    Stepping needs a compressed level; a dense one will do in the outermost loop, where it costs no more than its
-    dimension. Locating needs a dense level, or a hashed one below the first level, where dense would densify the tensor. What is read at
+    Stepping needs a compressed level; a dense one suffices in the outermost loop, where it costs no more than its dimension. Locating
+    needs a dense level, or a hashed one below the first level, where a dense one would store every coordinate. What is read at
     compound subscripts is stored as it is, or in another order of its levels.
     """
     if form.in_memory is not form:

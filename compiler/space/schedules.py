@@ -21,7 +21,7 @@ class Schedules:
     """The structural schedules of an expression, each a text that ``compile`` takes.
 
     Args:
-        space: what there is.
+        space: the structural space.
         add, multiply: the semiring.
     """
 
@@ -38,11 +38,11 @@ class Schedules:
 
     @cached_property
     def stages(self) -> list[dict[str, str | int]]:
-        """How many schedules differ in what the stages up to each decide: {"stage", "kept"}, the last of them all."""
+        """How many different schedules the stages up to each leave: {"stage", "kept"}; the last counts all."""
         return [{"stage": name, "kept": count()} for name, count in self.members.stages]
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Yield every schedule once, in canonical order, as they are asked for."""
+        """Yield every schedule once, in canonical order."""
         return map(self.spelled, self.members)
 
     def sample(self, count: int, seed: int = 0) -> list[Schedule]:

@@ -1,4 +1,4 @@
-"""The part of the space that is listed: rules are named filters that can be left out, closed stages can be opened."""
+"""Which part of the space is listed: rules are named filters that can be left out; closed stages can be opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Selection:
     Attributes:
         without: filters of ``RULES`` that are left out.
         opened: stages of ``CLOSED`` that have all their choices.
-        nests: schedules of loops and workspaces that are found otherwise, by the name of what finds them.
+        nests: schedules of loops and workspaces that are found in other ways, by the name of the way.
         tiles: how many transformations of loops are drawn.
         seed: of the draws.
         compilers: names of compilers other than the default one, for the stage "compilers".
@@ -38,7 +38,7 @@ class Selection:
     compilers: tuple[str, ...] = ()
 
     def keeps(self, origin: str) -> bool:
-        """Return whether what a filter finds is listed."""
+        """Return whether the nests that a filter finds are listed."""
         return origin not in self.without
 
 

@@ -1,4 +1,4 @@
-"""The materials of structures: an expression as schedules see it, and a program with the directives that made it."""
+"""What the rules work on: an expression as schedules see it, and a program with the directives that made it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .joins import Joins
 from .template import Part, Template, Values, filled
 
 FEW_FACTORS = 6
-"""Most factors of a product whose contraction trees are all looked at; of longer ones a few are (``forests.likely``)."""
+"""Most factors of a product of which all contraction trees are examined; of longer products only a few are (``forests.likely``)."""
 
 _SCALAR = Format()
 
 
 @frozen
 class Structure:
-    """Directives that settle loops and workspaces, and the program that they make with the usual values of their holes."""
+    """Directives that decide loops and workspaces, and the program that they make with the usual values of their holes."""
 
     template: Template
     program: Program
@@ -51,7 +51,7 @@ class Situation:
         program: the default program.
         formats: of operands and result.
         extents: what is known of extents at compile time.
-        deadline: when to end what is enumerated of it.
+        deadline: when enumerations end.
         lengths: extents of the operands at hand, by index; none where there are no operands.
         fibres: how many positions each level of the operands at hand has, outermost first.
         joins: sizes of what several of these operands store together.
@@ -132,7 +132,7 @@ def precompute_over(part: Sequence[Expr], loops: Sequence[str], program: Program
 
 
 def is_block_loop(loop: str, graph: Provenance) -> bool:
-    """Return whether a loop runs through blocks, of which one at a time is worked on."""
+    """Return whether a loop runs over blocks."""
     return graph.is_derived(loop) and loop == graph.made_by(loop).children[0] and len(graph.made_by(loop).children) == 2
 
 

@@ -1,7 +1,7 @@
 """The schedule space of an expression: an object that counts, lists, samples and recognizes schedules (section 6).
 
 A schedule here is structure and protocols: an algebraic form, a where grouping, a forall nesting, and step or locate for
-every mode of every sparse read. Nothing is stored but counts; the canonical order is that of ``Grammar``.
+every mode of every sparse read. Only counts are stored; the canonical order is that of ``Grammar``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Rules:
     """Rules that say which schedules belong to the space.
 
     Attributes:
-        depth: "minimum" keeps the schedules of the least maximum nesting depth (section 6.4), a number those of at most
-            that depth, None all. Deeper nests can win by smaller workspaces, so the default keeps them.
+        depth: "minimum" keeps the schedules of the least maximum nesting depth (section 6.4), a number keeps those of at most
+        that depth, None all. Deeper nests can be faster since their workspaces are smaller, so the default keeps them.
         workspace_modes: workspaces have at most this many modes; None: any number.
         protocols: whether protocols are part of a schedule.
         paper_operators: count ``w = e`` and ``w += e`` as two schedules where they are one program, as the paper does.
@@ -58,7 +58,7 @@ class _Whole:
 
 @frozen(eq=False)
 class Member:
-    """A program of a space, told by a derivation; ``number`` is that of its grouping in the space."""
+    """A program of a space, given by a derivation; ``number`` is that of its grouping in the space."""
 
     number: int
     nestings: Nestings
@@ -111,8 +111,8 @@ class ScheduleSpace:
 
     @property
     def _gathered(self) -> tuple[str, ...]:
-        """The operands that may be put together before they are multiplied: stored ones that are read at compound subscripts, of which
-        loops find what windows hold again and again."""
+        """The operands that may be put together before they are multiplied: stored ones with compound subscripts, in which loops
+        would search for the entries of a window repeatedly."""
         views = {name: form for name, form in self.formats.items() if name in self.sparse and isinstance(form, View)}
         return tuple(name for name, form in views.items() if not form.stored.is_dense and POINT not in form.stored.levels)
 
@@ -155,7 +155,7 @@ class ScheduleSpace:
 
     @property
     def stages(self) -> tuple[tuple[str, Callable[[], int]], ...]:
-        """The stages, in order, and how many ways there are once each is decided after those before it; nothing is listed."""
+        """The stages, in order, each with the number of ways to decide it and those before it; nothing is listed."""
         found = (
             ("rewrites", lambda: len(self.forms)),
             ("groupings", lambda: len(self.groupings)),

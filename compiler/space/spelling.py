@@ -2,8 +2,8 @@
 
 First the right-hand side is written as the algebraic form has it (``addends``), then every workspace is computed in loops of its
 own over all indices that it carries (``precompute``), these loops are ordered, and shared from the outside inwards (``join``,
-``recompute``). Conversions, protocols and kinds of workspaces follow; where protocols are no part of the space, operands are only put
-in the order of the loops and the rest is left to the compiler. Paths are found by carrying out what was written so far.
+``recompute``). Conversions, protocols and kinds of workspaces follow; where protocols are not part of the space, operands are only put in
+the order of the loops and the rest is left to the compiler. Paths to loops are found by applying the directives written so far.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Speller:
     # Which loops a statement has of its own
 
     def _loops(self, number: int) -> tuple[str, ...]:
-        """Return the loops of a statement, in order, without those in which it is only computed again.
+        """Return the loops of a statement, in order, without those that only recompute it.
 
         A loop that is shared with a producer that sums over it is one of the consumer, which then sums.
         """
@@ -114,7 +114,7 @@ class Speller:
     def addends(self) -> None:
         if not self._is_form(self.program):
             self.write(d.Addends((*self._named_sums(), *map(self.addend, self.roots))))
-        # the results of several roots are told apart by names of their own, which no text shows
+        # the results of several roots get different names, which no text shows
         pending = iter(self.roots)
 
         def rule(node: Stmt) -> Stmt | None:
@@ -141,7 +141,7 @@ class Speller:
                 yield Assignment(self._access(number), "=", self.addend(number))
 
     def addend(self, number: int) -> Expr:
-        """Return the right-hand side of a statement with its producers written out, but for sums of their own."""
+        """Return the right-hand side of a statement with its producers written out, except those that are sums of their own."""
 
         def rule(part: Expr) -> Expr | None:
             other = workspace_number(part) if isinstance(part, Access) else None
@@ -185,7 +185,7 @@ class Speller:
             self.share(part)
 
     def accumulate(self) -> None:
-        """Say which workspaces the paper's space adds to though nothing is summed."""
+        """Write which workspaces are added to in the paper's space although nothing is summed."""
         if not self.member.paper_operators:
             return
         written = {assign.target.tensor: assign.operator for assign in assignments(self.program.statement)}
@@ -196,7 +196,7 @@ class Speller:
     # Data
 
     def _convert(self) -> None:
-        """Convert what all reads need converted, and leave as it is what only the default program converts."""
+        """Convert operands that all reads need in another format, and undo the default program's conversions that none needs."""
         wanted: dict[Access, set[Format]] = {access: set() for access, _ in self.default.program.conversions}
         for number in self.numbers:
             for access, form, _ in self._operands(number):
@@ -208,7 +208,7 @@ class Speller:
                 self.write(d.Convert(access, str(form.in_memory)))
 
     def _reads(self) -> None:
-        """Convert single reads, where those that are written alike need different formats, and say the protocols of all."""
+        """Convert single reads where equal accesses need different formats, and write the protocols of all."""
         for number in self.in_order():
             path = self.path(self.address(number)) or None
             operands = list(self._operands(number))
@@ -224,7 +224,7 @@ class Speller:
     def _operands(self, number: int) -> Iterator[tuple[Access, Format, tuple[str, ...]]]:
         """Yield the sparse operands that a statement reads: the format that suits, and the protocols of its levels, outermost first.
 
-        Where a space has no protocols to choose, the format follows the loops and is else as it is.
+        Where a space has no protocols to choose, only the order of the format's levels changes, to that of the loops.
         """
         for place, read in enumerate(self.member.nestings.stored(number)):
             if not self.member.nestings.protocols:
@@ -250,7 +250,7 @@ class Speller:
         spaces = [space for space in self.program.workspaces if space.indices]
         kinds = {space.name: kind_for_protocols(space, self.program.statement, sparse) for space in spaces}
         keeping = {name for name, kind in kinds.items() if keeps_entries(kind)}.union(map(self._name, self.roots) if sparse else ())
-        asked = handing(self.program.statement, keeping)  # what they read has to know its entries too
+        asked = handing(self.program.statement, keeping)  # the workspaces that they read must know their entries too
         for name, kind in kinds.items():
             self.write(d.WorkspaceDirective(name, "list" if name in asked and kind == "dense" else kind))
 
@@ -312,7 +312,7 @@ def _executed(statement: Stmt, address: Address) -> Iterator[tuple[Address, Assi
 
 
 def told_apart(reads: Sequence[tuple[Access, Told]]) -> Iterator[tuple[Access, int | None, Told]]:
-    """Yield what is said of reads, once of those that are written alike; numbered from 1 where it differs among them."""
+    """Yield what is said of reads, once for equal accesses; numbered from 1 where it differs among these."""
     alike: dict[Access, list[Told]] = {}
     for access, told in reads:
         alike.setdefault(access, []).append(told)

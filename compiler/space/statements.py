@@ -1,4 +1,4 @@
-"""Statements of programs, numbered in one table, and groupings: which of them are computed, and who reads whom."""
+"""Statements of programs, numbered in one table, and groupings: which of them are computed, and which reads which."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class Statements:
         return self._statements[number]
 
     def add(self, statement: Statement, taken: Container[int]) -> int:
-        """Return the number of a statement, another one if its number is taken: equal parts of one grouping are different."""
+        """Return the number of a statement; a new one if its number is taken, since equal parts of one grouping are different
+        statements."""
         copy = 0
         while True:
             number = self._numbers.setdefault((statement, copy), len(self._statements))

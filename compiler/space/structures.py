@@ -1,6 +1,6 @@
 """Structures of loop nests worth trying: loop orders, conversions, and workspaces that take reductions out of inner loops.
 
-Rules over the structure of one product, none over the name of a kernel. Indices that a stored operand has are *tree* indices,
+The rules look at the structure of one product, never at the name of a kernel. Indices that a stored operand has are *tree* indices,
 the others *dense*. The rules:
 
 - orders: every order in which stored levels come after their parents;
@@ -11,10 +11,11 @@ the others *dense*. The rules:
 - products: any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep (``products``);
 - forests: nests that share outer loops, of least work for every contraction tree;
 - gathers: what each place of a filter reads is put together, then multiplied (``gathers``);
-- conversions: stored operands in orders that suit other orders of the loops, and dense ones in such that suit vectors (``conversions``).
+- conversions: stored operands in orders that suit other orders of the loops, and dense ones in orders that suit vectors
+(``conversions``).
 
-Every rule is a filter of the schedule space that can be left out (``selection.RULES``). Nests that are found otherwise, since no other
-is asymptotically better or since they were drawn, stand among them.
+Every rule is a filter of the schedule space that can be left out (``selection.RULES``). Nests that were drawn, or that no other is
+asymptotically better than, are listed with them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from .template import Hole, Template, opened
 
 MAX_ORDERS = 24
 BLOCKS = (32, 16, 64, 8, 128)
-REGISTER_ELEMENTS = 64  # a row up to here needs no blocks
+REGISTER_ELEMENTS = 64  # rows of at most so many elements need no blocks
 
 
 def structures(
@@ -50,8 +51,8 @@ def structures(
 
     Args:
         situation: the expression.
-        forests: structures that are found otherwise (``forests.structures``), in their order.
-        nests: schedules of loops and workspaces by their origin, which come last, since what the rules find is said more simply.
+        forests: structures of forests (``forests.structures``), in their order.
+        nests: schedules of loops and workspaces by their origin; they come last, since the rules write the same nests more simply.
     """
     for structure in _by_rule(situation, forests, nests):
         yield structure
@@ -73,7 +74,7 @@ def _by_rule(situation: Situation, forests: Iterable[Structure], nests: Mapping[
         yield from _given(default, nests, situation)
         return
     if len(product_factors(flatten(result_leaf(default.program)[1].value))) > FEW_FACTORS:
-        yield from forests  # before all that takes few factors out of many, as the time may be over after that
+        yield from forests  # before the products, which may take all the time that is left
     yield from copies(default, situation)
     for start in (default, *result_first(default, situation)):
         yield from _chains(start, situation)
@@ -122,7 +123,7 @@ def _orders(start: Structure, situation: Situation) -> Iterator[Structure]:
 
 
 def _chains(start: Structure, situation: Situation) -> Iterator[Structure]:
-    """Yield the chain of workspaces along the tree, after each of its steps that leaves a program of its own."""
+    """Yield the chain of workspaces along the tree, after each of its steps that makes a new program."""
     found, step = start, _chain_step(start, situation, 1)
     count = 1
     while step is not None:

@@ -1,4 +1,4 @@
-"""Schedules with open places: directives of which some arguments, or which as a whole, are still to be chosen."""
+"""Schedules with holes: directives with open arguments, or directives that are open as a whole."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Hole:
 
     @cached_property
     def labels(self) -> tuple[int | str, ...]:
-        """The choices as numbers and texts: directives as they are written, none of them as an empty text."""
+        """The choices as numbers and texts: a directive as its text, no directive as an empty text."""
         return tuple(map(_label, self.choices))
 
 
@@ -94,7 +94,7 @@ def opened(directive: Directive, **holes: Hole) -> Open:
 
 
 Part: TypeAlias = "Directive | Open | Hole"
-"""A directive, one with open arguments, or the place of one whose choices are directives, or none."""
+"""A directive, a directive with open arguments, or a hole for a whole directive or none."""
 
 
 @frozen

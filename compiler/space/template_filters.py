@@ -1,7 +1,7 @@
-"""The rules that prune schedule templates, each on its own (Senanayake et al., sections 6.1 and 6.2).
+"""The rules that prune schedule templates, each independent of the others (Senanayake et al., sections 6.1 and 6.2).
 
-Invalid templates are those that the language refuses, redundant ones iterate as others do, inefficient ones have done worse
-in the paper's experience. ``PAPER`` has the paper's rules, ``DEFAULT`` ours.
+Invalid templates are those that the language refuses, redundant ones iterate as others do, inefficient ones were slower in the paper's
+experience. ``PAPER`` has the paper's rules, ``DEFAULT`` ours.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _no_coordinate_split_of_compressed(partition: Partition) -> bool:
 
 
 def _coordinate_split_of_result(partition: Partition) -> bool:
-    """One such split, of a loop over the result's components, is left: its tiles share those out without races."""
+    """One such split, of a loop over the result's components, is kept: its tiles divide these among threads without races."""
     splits, target = _coordinate_splits(partition), result_leaf(partition.situation.program)[1].target
     return len(splits) <= 1 and all(set(partition.graph.originals(split.parent)) <= set(target.indices) for split in splits)
 
@@ -186,7 +186,7 @@ def _dense_accesses(situation: Situation) -> list[Access]:
 
 
 def _legal_units(template: Transformation) -> bool:
-    """What ``parallelize`` would refuse: vector loops around loops of unknown length, loops in which operands meet."""
+    """Drops what ``parallelize`` refuses: vector loops around loops of unknown length, loops in which operands meet."""
     partition, order, units = template.partition, template.order, dict(template.units)
     for loop, unit in template.units:
         inside = order[order.index(loop) + 1 :]
@@ -234,7 +234,8 @@ def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Tran
 
 
 def _coordinate_splits_are_threads(template: Transformation) -> bool:
-    """Tiles of the coordinates of a compressed level cost a search each: they are what threads share out, or are not worth it."""
+    """Tiles of the coordinates of a compressed level cost a search each: only loops over tiles that are divided among threads are
+    worth that."""
     units = dict(template.units)
     return all(
         split.outer == template.order[0] and units.get(split.outer) == "cpu_thread" for split in _coordinate_splits(template.partition)
@@ -246,7 +247,7 @@ def _is_collapsed(graph: Provenance, loop: str) -> bool:
 
 
 def _split_is_used(template: Transformation) -> bool:
-    """Pieces of a split that stay next to each other, none of them parallel, iterate as the unsplit loop does."""
+    """Drops splits whose pieces stay adjacent and serial: they iterate as the unsplit loop does."""
     graph, parallel = template.partition.graph, dict(template.units)
     for relation in graph.relations:
         if isinstance(relation, SplitRelation) and relation.inner in template.order and relation.outer in template.order:

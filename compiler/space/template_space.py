@@ -27,7 +27,7 @@ SIZES = (4, *(2**power for power in range(1, 15) if power != 2))
 
 @frozen
 class Partition:
-    """Stage one: directives that make the loops, and the loops in the order in which they come out.
+    """Stage one: directives that make the loops, and these loops in order.
 
     ``program`` is None where a directive is refused.
     """
@@ -65,7 +65,7 @@ class Partition:
         return self.graph.constant_extent(loop) is not None
 
     def is_stored(self, loop: str) -> bool:
-        """Return whether the length of a loop depends on what is stored: not for pieces of constant length, nor dense loops."""
+        """Return whether the length of a loop depends on what is stored; it does not for pieces of constant length and dense loops."""
         return not self.is_constant(loop) and bool(self.compressed.intersection(self.graph.originals(loop)))
 
 
@@ -79,7 +79,7 @@ class Transformation:
 
     @cached_property
     def template(self) -> Template:
-        """The directives; the sizes of tiles are holes that bear the names of the loops."""
+        """The directives; the sizes of tiles are holes named after the loops."""
         ordered = (d.Reorder(self.order),) if self.order != self.partition.loops else ()
         shared = (d.Parallelize(loop, unit, self._race(loop, unit)) for loop, unit in self.units)
         return Template((*self.partition.steps, *ordered, *shared))
@@ -120,11 +120,11 @@ def drawn_partition(situation: Situation, source: random.Random) -> Partition:
 
 
 _Treatment = tuple[tuple[Part, ...], tuple[str, ...]]
-"""What is done with one loop, and the loops that it becomes."""
+"""The directives on one loop, and the loops that it becomes."""
 
 
 def _grouped(situation: Situation, levels: int) -> Iterator[tuple[tuple[Part, ...], list[tuple[_Treatment, ...]]]]:
-    """Yield every way to collapse loops, with what may be done with each loop then."""
+    """Yield every way to collapse loops, with the treatments of each resulting loop."""
     for groups in _compositions(chain(situation.program.statement, ())):
         collapsing, heads = _collapsed(groups)
         yield collapsing, [tuple(_treatments(head, situation, levels)) for head in heads]

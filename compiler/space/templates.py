@@ -2,7 +2,7 @@
 
 Stage one partitions the iteration space: runs of directly nested loops are collapsed, every resulting loop may be iterated by
 positions of an operand, split, and brought back to coordinates. Stage two orders the loops and gives some of them to parallel
-units. Split sizes stay open. Multi-level tiling is left out unless ``levels`` is larger than 1, since it never ends. Every
+units. Split sizes stay open. Loops are tiled once unless ``levels`` is larger than 1, since deeper tiling has no natural end. Every
 rule (``space.template_filters``) can be left out; whole parts of the space are counted without being listed.
 """
 
@@ -88,7 +88,7 @@ def _count(rows: Sequence[Partition], target: str, filters: Sequence[Filter]) ->
 
 
 def template_of(assignment: Assignment, formats: Mapping[str, Format], schedule: Schedule, extents: Mapping[str, int]) -> Transformation:
-    """Return the template that a schedule is an instance of: its loops and units, workspaces and tags left aside."""
+    """Return the template that a schedule is an instance of: its loops and units, without workspaces and tags."""
     situation = _situation(assignment, formats)
     kept = (d.Reorder, d.Split, d.SplitUp, d.Collapse, d.Pos, d.Coord, d.MergePath)
     steps = [directive for directive in schedule if isinstance(directive, kept)]

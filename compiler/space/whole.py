@@ -1,9 +1,9 @@
 """The whole schedule space of an expression: a dependent sum of all stages, counted and drawn from without listing (DESIGN section 2).
 
 A schedule is an algebraic form, a grouping into workspaces, a division of the indices into loops (``pieces``), a nest of these loops,
-protocols, formats of what is read and storage of what is written, and what every loop is told: who runs it, how operands meet in it,
-what is unrolled and prefetched. ``Options`` say which of these are open, and in what range: everything, or what filters leave of it.
-What the language refuses is in the space too: that it is legal is a filter like others.
+protocols, formats of what is read and storage of what is written, and the directives on every loop: the unit that runs it, how operands
+meet in it, what is unrolled and prefetched. ``Options`` say which of these are open, and in what range: everything, or what filters leave
+of it. The space also has schedules that the language refuses: legality is a filter like others.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class WholeSpace:
         self.nests = WholeNests(self.nestings, self.facts)
 
     def with_options(self, options: Options) -> WholeSpace:
-        """Return the space of which other choices are open."""
+        """Return the space with other open choices."""
         other = object.__new__(WholeSpace)
         other.__dict__.update(self.__dict__)
         for name in ("starts", "_ends"):
@@ -161,7 +161,7 @@ class WholeSpace:
         return self._ends[-1] if self._ends else 0
 
     def counted(self) -> tuple[int, bool]:
-        """Return how many schedules are counted before the watch ends it, one at least, and whether these are all."""
+        """Return how many schedules are counted before the watch ends counting, at least one, and whether these are all."""
         found = 0
         try:
             for start in self.starts:
@@ -172,7 +172,7 @@ class WholeSpace:
 
     @property
     def stages(self) -> tuple[tuple[str, Callable[[], int]], ...]:
-        """The stages, in order, and how many schedules there are once each is decided after those before it."""
+        """The stages, in order, each with the number of schedules when it and those before it are decided."""
         names = list(STAGES)
         sums = [self.with_options(opened(self.options, names[:last])) for last in range(len(names) + 1)]
         return (
@@ -186,7 +186,7 @@ class WholeSpace:
         return list(self.draws(count, seed))
 
     def draws(self, count: int, seed: int = 0) -> Iterator[Plan]:
-        """Yield what ``sample`` lists, as it is asked for."""
+        """Yield what ``sample`` lists, one by one."""
         source, every = random.Random(seed), self.count()
         for _ in range(count if every else 0):
             yield self.plan(source.randrange(every))
@@ -222,7 +222,7 @@ class WholeSpace:
             told,
         )
 
-    # Where a schedule stands
+    # The place of a schedule
 
     def rank(self, plan: Plan, division: Division) -> int | None:
         """Return the place of a schedule in the canonical order, None where it is not in the space."""

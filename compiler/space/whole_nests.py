@@ -1,4 +1,4 @@
-"""The nests of the whole space: those of the structural one, in which units run loops, and loops and workspaces are told more."""
+"""The nests of the whole space: those of the structural one, with units that run loops, and with directives on loops and workspaces."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WholeNests:
         return found
 
     def _continued(self, place: Place, option: Alternative[Scope]) -> Iterator[Alternative[Place]]:
-        """Yield what a way to continue in the structural space is in this one."""
+        """Yield the alternatives of this space for one of the structural space."""
         match option.label:
             case Loop(index):
                 if self._facts.is_in_order(place, index):
@@ -77,18 +77,18 @@ class WholeNests:
         return (unit != "cpu_vector" and not place.nested) or (last and unit in ("cpu_vector", "gpu_thread"))
 
     def _told(self, unit: str | None, facts: Facts, inside: Scope) -> Choice:
-        """Return what a loop may be told."""
+        """Return the directives that a loop may have."""
         return self.options.told(unit, facts, len(inside.loops) if len(inside.statements) == 1 else None)
 
     def _kinds(self, made: Sequence[tuple[int, bool]]) -> All:
-        """Return the kinds of workspaces that come to life together."""
+        """Return the kinds of workspaces that are made at the same place."""
         dense = self._facts.result.is_dense
         return All(tuple(self.options.kind(has_modes, dense) for _, has_modes in made))
 
-    # Places with as many nests
+    # Places with equally many nests
 
     def _alike(self, place: Place) -> Hashable:
-        """Loops that the same statements need and hand on are interchangeable: what counts is how many there are of each sort."""
+        """Loops that the same statements need and pass on are interchangeable: only the number of each sort matters."""
         scope = place.scope
         known = self._sorts.get(scope)
         if known is None:
@@ -124,7 +124,8 @@ class WholeNests:
         return found
 
     def structure(self, place: Place, tree: Derivation, told: dict[LoopOf, Told], kinds: dict[int, str | None]) -> Derivation:
-        """Return a derivation of the structural space, and note what else one of the whole space says."""
+        """Return the derivation of the structural space, and note in ``told`` and ``kinds`` the other choices of one of the whole
+        space."""
         option = next(option for option in self._alternatives(place) if option.label == tree.label)
         label = tree.label
         value = self.choice(place, label).at(tree.choices)
@@ -138,7 +139,7 @@ class WholeNests:
         return Derivation(label, 0, tuple(self.structure(part, inner, told, kinds) for part, inner in parts))
 
     def derived(self, place: Place, derivation: Derivation, plan: Plan) -> Derivation | None:
-        """Return a derivation of the whole space for one of the structural space; None where something said is not in the options."""
+        """Return a derivation of the whole space for one of the structural space; None where a choice is not among the options."""
         label = derivation.label
         if isinstance(label, Loop):
             scopes = self._nestings.continued(place.scope, label)

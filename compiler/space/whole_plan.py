@@ -31,7 +31,7 @@ class Place:
     Attributes:
         scope: statements and the loops that they still need.
         units: how many of the parallel units are used around it.
-        nested: whether any loop is that no unit runs.
+        nested: whether some loop around it is run by no unit.
         orders: in which the modes of the stored operands are read; empty where loops may come in any order.
     """
 
@@ -68,7 +68,7 @@ class Plan:
         formats: of operands that are converted.
         assembly: of the result; None: the compiler chooses, as where ``kinds`` of workspaces are None.
         build: (compiler, flags), or None.
-        told: what loops are told.
+        told: the directives on loops.
     """
 
     member: Member

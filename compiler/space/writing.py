@@ -1,7 +1,7 @@
 """Schedules of the whole space as schedules of the scheduling language.
 
-What is said of loops follows the directives that make the nest (``spelling``): indices become loops while there is one nest, before
-workspaces take it apart.
+Directives on loops follow those that make the nest (``spelling``). Indices become loops while there is one nest, before workspaces split
+it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CUTS = {"split": d.Split, "split_up": d.SplitUp}
 
 
 def written(plan: Plan, space: WholeSpace) -> Schedule:
-    """Return the schedule that makes a program of the whole space from the default one. It may be one that is refused."""
+    """Return the schedule that makes a program of the whole space from the default one. The language may refuse it."""
     return Schedule(_Writer(plan, space).directives())
 
 
@@ -81,7 +81,7 @@ class _Writer(Speller):
         return [number for number in self.numbers if nest in self.nests[number]]
 
     def _divide(self) -> None:
-        """Bring indices that are collapsed next to each other, and make the loops, in every nest that has these indices."""
+        """Move indices that are collapsed next to each other, and make the loops, in every nest that has these indices."""
         changed = [one for one in self.plan.treatments if not one.is_plain]
         if not changed:
             return
@@ -193,5 +193,5 @@ class _Writer(Speller):
 
 
 def last_of(nest: Nest) -> int:
-    """Return the statement that a nest comes down to; the others are computed for it."""
+    """Return the last statement of a nest, for which the others are computed."""
     return nest.statement if nest.statement is not None else last_of(nest.parts[-1])
