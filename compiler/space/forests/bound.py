@@ -1,7 +1,7 @@
 """Branch and bound over contraction paths: a lower bound on the work of a path's forests, known before its loops are ordered.
 
-A term has a loop for each of its indices. Storage order is kept, so that a loop runs over what a sparse operand stores only where those
-of the levels above stand around the same term; every other loop runs through its whole extent.
+A term has a loop for each of its indices. Loops keep the storage order. A loop therefore runs over what a sparse operand stores only if
+the loops of the levels above stand around the same term; every other loop runs through its whole extent.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class LeastWork:
         self._known: dict[Term, float] = {}
 
     def of_path(self, path: Path) -> float:
-        """Return work that every forest of a path takes."""
+        """Return a lower bound on the work of every forest of a path."""
         return sum(map(self.of_term, path))
 
     def of_term(self, term: Term) -> float:
-        """Return work that a term takes in every forest."""
+        """Return a lower bound on the work of a term in every forest."""
         found = self._known.get(term)
         if found is None:
             indices = term_indices(self._contraction, term)
@@ -40,8 +40,8 @@ class LeastWork:
         return found
 
     def _iterations(self, indices: int) -> float:
-        """Return how often loops over some indices run at least: what a sparse operand stores drives those of its outermost levels, as
-        far as all are there, and no others."""
+        """Return the least number of iterations of loops over some indices. A sparse operand drives only the loops of its
+        outermost levels, down to the first level whose loop is missing."""
         runs = {index: self._sizes.extent(self._contraction, index) for index in members(indices)}
         depths = dict[int, int]()
         for operand, chain in self._contraction.chains:

@@ -31,14 +31,13 @@ _UNKNOWN_RUN = 8.0
 def promising(contraction: Contraction, sizes: Sizes, most: int, watch: Callable[[], None], limit: float = inf) -> Iterator[Forest]:
     """Yield forests of least work, one for every contraction path, by their work.
 
-    Paths are looked at in the order of what they take at least, until that is more than the work of the forests found (branch and
-    bound).
+    Paths are examined in the order of their lower bounds, until the bound is more than the work of the forests found (branch and bound).
 
     Args:
         contraction: what is computed.
         sizes: of its operands.
         most: how many forests are yielded.
-        watch: called before each path is looked at; where it raises ``TimeOver`` the forests found by then are yielded.
+        watch: called before each path is examined; if it raises ``TimeOver``, the forests found by then are yielded.
         limit: forests of more work are not yielded.
     """
     return (forest for _, forest in cheapest(contraction, sizes, most, watch, limit))
@@ -68,15 +67,16 @@ def cheapest(
 
 
 def _buffers(contraction: Contraction, sizes: Sizes) -> tuple[float, ...]:
-    """Return how many elements buffers have at most. Of the few paths of a long product those with buffers of one mode are looked at too:
-    work counts buffers as if they were full, and where they are not, rows that are made one after the other are less."""
+    """Return the limits on elements of buffers to try. For long products, of which only a few paths are examined, forests with
+    buffers of one mode are tried too: work counts buffers as if they were full, and where they are not, making rows one by one takes
+    less."""
     if len(contraction.operands) <= FEW_FACTORS:
         return (MOST_ELEMENTS,)
     return MOST_ELEMENTS, max(sizes.extents.values())
 
 
 def paths_of(contraction: Contraction, bound: LeastWork) -> Iterator[Path]:
-    """Return the contraction paths that are looked at."""
+    """Return the contraction paths to examine."""
     if len(contraction.operands) > FEW_FACTORS:
         return likely_paths(contraction, bound)
     return _peeling(contraction).paths()
@@ -89,7 +89,7 @@ def _peeling(contraction: Contraction) -> Peeling:
 def sizes_of(
     contraction: Contraction, extents: Mapping[str, int], fibres: Mapping[str, tuple[float, ...]], joins: Joins | None = None
 ) -> Sizes:
-    """Return sizes where those that are not known are guessed.
+    """Return sizes, with guesses for those that are not known.
 
     Args:
         contraction: what is computed.
@@ -122,7 +122,7 @@ def sizes_of(
 
 
 def _guessed(contraction: Contraction, chain: tuple[int, ...], extents: Mapping[str, float]) -> tuple[float, ...]:
-    """Return positions of levels whose fibres below the first are short."""
+    """Return guessed numbers of positions of levels, with short fibres below the first level."""
     counts: list[float] = []
     for index in chain:
         extent = extents[contraction.indices[index]]

@@ -125,11 +125,11 @@ class Contraction:
         return self._told_apart(operands, self._sides(operands)[1])
 
     def written(self, operands: int) -> int:
-        """Return the indices of what the term of some operands writes: of the result where they are all, else of an intermediate."""
+        """Return the indices of what the term of some operands writes: the result's if these are all operands, else an intermediate's."""
         return self._told_apart(operands, self.output) if operands == self.everything else self.open(operands)
 
     def levels(self, operand: int) -> tuple[int, ...]:
-        """Return the indices of the levels of a sparse operand, outermost first, each level with its own."""
+        """Return the indices of the levels of a sparse operand, outermost first, one for each level."""
         chain = dict(self.chains)[operand]
         return (*self.fibres.levels, *chain[1:]) if self.fibres is not None and self.fibres.operand == operand else chain
 
@@ -139,7 +139,8 @@ class Contraction:
         return entries + len(self.fibres.levels) - 1 if self.fibres is not None and is_merged else entries
 
     def _told_apart(self, operands: int, indices: int) -> int:
-        """Return the indices of what is made of some operands: positions where no coordinate of theirs is gone."""
+        """Return the indices of what is made of some operands, with the index of positions if all coordinates of the fibres are
+        among them."""
         fibres = self.fibres
         is_whole = fibres is not None and operands >> fibres.operand & 1 and not fibres.coordinates & ~indices
         return fibres.counted(indices) if fibres is not None and is_whole else indices
@@ -153,8 +154,8 @@ def contraction_of(assignment: Assignment, formats: Mapping[str, Format]) -> Con
         formats: a format for every tensor.
 
     Raises:
-        ExpressionError: the right-hand side is no product of two tensors or more, an access has other subscripts than indices that
-            differ, or one stands there twice.
+        ExpressionError: the right-hand side is no product of two tensors or more, an access has subscripts other than different
+        indices, or a factor appears twice.
     """
     value = flatten(assignment.value)
     factors = product_factors(value) if isinstance(value, Mul) else ()

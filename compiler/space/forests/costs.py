@@ -28,8 +28,8 @@ class Costs:
     Attributes:
         time: scalar operations; a multiplication and an addition are two.
         memory: elements of all buffers together; scalars are none.
-        loop_depth: how many loops stand inside each other, at most.
-        memory_depth: how many modes a buffer has, at most.
+        loop_depth: the most nested loops.
+        memory_depth: the most modes of a buffer.
     """
 
     time: Posynomial
@@ -72,7 +72,7 @@ def _driven(forest: Forest, trees: tuple[Tree, ...], removed: int, count: int) -
 
 
 def driven_iterations(forest: Forest, place: Placed, formats: Mapping[str, Format], outermost: int) -> Posynomial:
-    """Return how often some outermost loops around a term run, all together."""
+    """Return how many iterations some outermost loops around a term have together."""
     driven = _driving(forest)
     levels = dict(forest.contraction.chains)
     deepest: dict[int, int] = {}
@@ -83,7 +83,7 @@ def driven_iterations(forest: Forest, place: Placed, formats: Mapping[str, Forma
 
 
 def driven_product(contraction: Contraction, deepest: Mapping[int, int], indices: int, formats: Mapping[str, Format]) -> Posynomial:
-    """Return how often loops over some indices run, all together.
+    """Return how many iterations loops over some indices have together.
 
     Args:
         contraction: what is computed.
@@ -94,7 +94,7 @@ def driven_product(contraction: Contraction, deepest: Mapping[int, int], indices
     product, left, levels = ONE, indices, dict(contraction.chains)
     for number, level in deepest.items():
         run = sum(1 << index for index in levels[number][: level + 1])
-        if run & ~left:  # another operand runs through some of these already
+        if run & ~left:  # loops over some of these follow another operand already
             continue
         left &= ~run
         access = contraction.operands[number]
@@ -134,7 +134,7 @@ def position_symbols(tensor: str, stored: Sequence[str], order: Sequence[str]) -
 
 
 def elements(contraction: Contraction, mask: int) -> Posynomial:
-    """Return the product of the extents of some indices; that of one which counts positions is their number."""
+    """Return the product of the extents of some indices; an index that counts positions has as many values as there are positions."""
     return Posynomial.of([((_extent(contraction, index) for index in members(mask)), 1)])
 
 

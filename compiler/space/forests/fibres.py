@@ -22,8 +22,8 @@ from .posynomial import Posynomial
 def by_fibres(contraction: Contraction, formats: Mapping[str, Format]) -> Iterator[Contraction]:
     """Yield a contraction for every stretch of outermost levels that terms may go through by positions.
 
-    Its last level has a position of its own for each of its coordinates below the same ones, and no other sparse operand has one of the
-    indices: two that meet go by coordinates. A sparse result has the pattern of these levels.
+    The last of these levels has no equal coordinates below one parent, and no other sparse operand has one of the indices: operands
+    that meet are gone through by coordinates. A sparse result has the pattern of these levels.
 
     Args:
         contraction: of coordinates.

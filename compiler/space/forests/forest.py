@@ -12,7 +12,7 @@ from .paths import Path, Term
 
 @frozen
 class Loop:
-    """A loop over an index around what runs in it, in order."""
+    """A loop over an index, and what runs in it, in order."""
 
     index: int
     parts: tuple[Tree, ...]
@@ -24,7 +24,7 @@ Tree = Loop | Term
 
 @frozen
 class Placed:
-    """A term in its forest: the loops around it, outermost first, each told apart by its number in order of appearance."""
+    """A term in its forest: the loops around it, outermost first, each with its number in order of appearance."""
 
     term: Term
     loops: tuple[int, ...]
@@ -101,12 +101,12 @@ class Forest:
 
     @property
     def loop_depth(self) -> int:
-        """How many loops stand inside each other, at most."""
+        """The most nested loops."""
         return max(len(place.order) for place in self.placed)
 
     @property
     def memory_depth(self) -> int:
-        """How many modes a buffer has, at most."""
+        """The most modes of a buffer."""
         return max((edge.open.bit_count() for edge in self.edges), default=0)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""Contraction paths of products of more factors than have all their paths looked at: a few that are made step by step.
+"""Contraction paths of products with too many factors to examine all paths: a few that are built step by step.
 
-Long chains of matrices are what such products usually are: by rows from the first factor on, by columns from the last, or, where a vector
-or a thin matrix stands somewhere, from there on.
+Such products are usually long chains of matrices. Good paths multiply by rows from the first factor on, by columns from the last one, or
+outwards from a vector or thin matrix in between.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .paths import Path, Term, part_indices
 
 def likely_paths(contraction: Contraction, bound: LeastWork) -> Iterator[Path]:
     """Yield the path whose every step multiplies the two parts that take least work, and those that multiply by one factor after the other,
-    neighbours first, from the first factor on and from the last.
+    neighbours first, starting at the first factor and at the last.
 
     Args:
         contraction: of any number of factors; none is yielded where no index is summed over.

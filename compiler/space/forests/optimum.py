@@ -1,8 +1,8 @@
 """The cheapest forest of a contraction path by dynamic programming (Kanakagiri and Solomonik, Algorithm 1).
 
 What may be peeled from some neighbouring terms depends only on which terms they are and on the indices of the loops around
-them; for each such pair the cheapest forest is kept, and the cheapest one with another first loop: where the loop directly before
-has the index that the cheapest begins with, the two would be one loop in a fully fused forest.
+them; for each such pair the cheapest forest is kept, and the cheapest one with another first loop. The second one is needed where the
+loop directly before has the index that the cheapest begins with: a fully fused forest would have the two as one loop.
 """
 
 from __future__ import annotations

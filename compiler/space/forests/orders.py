@@ -27,8 +27,8 @@ class OrderedForests:
 
     Args:
         given: of operands as they are stored.
-        modes: how many modes an operand has at most that may be converted. Where the result is sparse, and made in the order of an operand,
-            none is.
+        modes: how many modes an operand has at most that may be converted. None is converted where a sparse result is made in the
+        order of an operand.
     """
 
     def __init__(self, given: Forests, modes: int) -> None:
@@ -42,7 +42,7 @@ class OrderedForests:
 
     @cached_property
     def stages(self) -> list[dict[str, str | int]]:
-        """How many schedules differ in what the stages up to each decide: {"stage", "kept"}, the last of them all."""
+        """How many different schedules the stages up to each leave: {"stage", "kept"}; the last counts all."""
         each = [space.stages for space in self.spaces]
         return [{"stage": same[0]["stage"], "kept": sum(int(one["kept"]) for one in same)} for same in zip(*each, strict=True)]
 
@@ -62,7 +62,7 @@ class OrderedForests:
         return sum(space.count() for space in self.spaces)
 
     def forests(self) -> Iterator[Forest]:
-        """Yield every forest once, those of operands as they are stored first."""
+        """Yield every forest once, first those of operands as they are stored."""
         return chain.from_iterable(space.forests() for space in self.spaces)
 
     def __iter__(self) -> Iterator[Schedule]:
@@ -104,7 +104,7 @@ def _turned(given: Forests, modes: int) -> Iterator[Forests]:
 
 
 def whole_costs(space: Forests, costs: Costs) -> Costs:
-    """Return the costs of forests with what converting operands takes, in the symbols of operands as they are stored.
+    """Return the costs of forests with those of converting operands, in the symbols of operands as they are stored.
 
     Args:
         space: of the forests.
@@ -128,7 +128,7 @@ def whole_costs(space: Forests, costs: Costs) -> Costs:
 
 
 def forest_costs(space: Forests, forest: Forest) -> Costs:
-    """Return the costs of a forest of a space with what converting operands takes."""
+    """Return the costs of a forest of a space with those of converting operands."""
     return whole_costs(space, costs_of(forest, space.formats))
 
 

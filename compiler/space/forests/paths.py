@@ -21,7 +21,8 @@ class Term:
     """An inner node of a contraction tree: the product of its parts.
 
     Attributes:
-        parts: what is multiplied, each a set of operands: one is read as it is, several are an intermediate; by their first operands.
+        parts: what is multiplied, each a set of operands, sorted by their first ones. A set of one is that operand, a larger set
+        an intermediate.
     """
 
     parts: tuple[int, ...]
@@ -45,7 +46,7 @@ class PathRules:
     """Rules that say which contraction paths there are.
 
     Attributes:
-        pairwise: every term multiplies two parts; otherwise two or more, so that the product as a whole is a path too.
+        pairwise: every term multiplies two parts; otherwise two or more, so that the product as one term is a path too.
         reducing: every term but the last sums over an index.
     """
 
@@ -66,7 +67,8 @@ def _admitted(contraction: Contraction, path: Path, rules: PathRules) -> bool:
 
 
 def _passes_fibres(contraction: Contraction, path: Path) -> bool:
-    """Return whether some term passes stored fibres on to another, and none that goes by positions reads an intermediate by coordinates."""
+    """Return whether some term passes stored fibres on to another, and no term that goes by positions reads an intermediate by
+    coordinates."""
     assert contraction.fibres is not None
     by_position = [term for term in path if goes_by_position(contraction, term)]
     inner = (part_indices(contraction, part) for term in by_position for part in term.intermediates)
@@ -97,7 +99,7 @@ def _counted(contraction: Contraction, term: Term, indices: int) -> int:
 
 
 def part_indices(contraction: Contraction, part: int) -> int:
-    """Return the indices of what a term reads: of an operand all, of an intermediate those that are still open."""
+    """Return the indices of what a term reads: all of an operand, the open ones of an intermediate."""
     return contraction.open(part) if part & (part - 1) else contraction.sets[part.bit_length() - 1]
 
 
@@ -118,7 +120,7 @@ def _generated(operands: int, pairwise: bool) -> Iterator[Path]:
 
 
 def _partitions(operands: int, pairwise: bool) -> Iterator[tuple[int, ...]]:
-    """Yield the partitions of a set into two parts, or two and more, each part after those with smaller first members."""
+    """Yield the partitions of a set into two parts, or into two or more, with parts sorted by their first members."""
     first, rest = operands & -operands, operands & (operands - 1)
     for chosen in _subsets(rest):
         others = rest ^ chosen
@@ -138,12 +140,12 @@ def _subsets(mask: int) -> Iterator[int]:
 def path_count(tensors: int) -> int:
     """Return how many pairwise postorders of contraction trees there are.
 
-    A node with two inner children has two orders; the first operand tells its side from the other.
+    A node with two inner children has two orders. The side with the first operand is counted apart from the other side.
     """
     if tensors == 1:
         return 1
     found = 0
-    for beside in range(tensors - 1):  # operands on the side of the first, beside it
+    for beside in range(tensors - 1):  # other operands on the side of the first one
         left, right = beside + 1, tensors - 1 - beside
         orders = 2 if left > 1 and right > 1 else 1
         found += comb(tensors - 1, beside) * orders * path_count(left) * path_count(right)

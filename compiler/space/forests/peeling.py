@@ -1,7 +1,7 @@
 """The forests of a contraction path as a grammar, by peeling: an outermost loop around the first terms, then the others.
 
 A fully fused forest belongs to exactly one choice of an index order for every term (Kanakagiri and Solomonik, Definitions 4.2 to
-4.5). Partially fused ones may run neighbouring terms in loops of their own where they could share one.
+4.5). In partially fused ones neighbouring terms may have separate loops where they could share one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ForestRules:
         fused: every outermost loop that neighbouring terms agree on is shared.
         derived: terms that read an intermediate made from a sparse operand keep its storage order too (section 4.1.2 of SpTTN-Cyclops);
             otherwise only those that read the operand itself do, as buffers are dense (section 4.5 of SparseAuto).
-        memory_depth: how many modes buffers have at most; None: any number.
-        loop_depth: how many loops stand inside each other at most; None: any number.
+        memory_depth: the most modes of a buffer; None: any number.
+        loop_depth: the most nested loops; None: any number.
     """
 
     paths: PathRules = field(default_factory=PathRules)
@@ -53,7 +53,7 @@ class Rest:
     Attributes:
         terms: in order of execution.
         removed: the indices of these loops.
-        barred: the index of the loop directly before, which the first may not have again; or -1.
+        barred: the index of the loop directly before, which the first loop here must not have; or -1.
     """
 
     terms: Path
@@ -63,7 +63,7 @@ class Rest:
 
 @frozen
 class Peeled:
-    """The next loop: its index, and around how many of the terms it stands. Without an index: the first term, all loops around it."""
+    """The next loop: its index, and around how many of the terms it stands. Without an index: the first term, which has all its loops."""
 
     index: int
     terms: int
@@ -138,11 +138,12 @@ class Peeling:
         return bool(waiting >> index & 1 and not self.before(term, index) & waiting and (place == 1 or self.shares(index)))
 
     def shares(self, index: int) -> bool:
-        """Return whether terms may share loops over an index: not over stored fibres, which forests by coordinates are for."""
+        """Return whether terms may share loops over an index; loops over stored fibres are not shared, since forests by
+        coordinates have those."""
         return self.contraction.fibres is None or index != self.contraction.fibres.index
 
     def before(self, term: Term, index: int) -> int:
-        """Return the indices that the storage of a term's sparse operands puts before one of its own."""
+        """Return the indices that must come before an index since a term's sparse operands store them above it."""
         operands = term.operands if self.rules.derived else sum(part for part in term.parts if not part & (part - 1))
         key = (operands & self.contraction.sparse, index)
         found = self._before.get(key)
@@ -157,7 +158,7 @@ class Peeling:
     def count(self) -> int:
         """Return how many forests there are.
 
-        Fully fused ones are as many as combinations of index orders (section 4.1.2), whatever they come to share.
+        There are as many fully fused ones as combinations of index orders (section 4.1.2).
         """
         if self.rules.fused and self.rules.memory_depth is None:
             return sum(prod(map(self.order_count, path)) for path in self.paths())
@@ -207,7 +208,7 @@ class Peeling:
         return len(below) == len(parts) and all(self._admits(own, part) for own, part in zip(below, parts, strict=True))
 
     def _fits(self, rest: Rest, count: int) -> bool:
-        """Return whether buffers between the first terms and the others have few enough modes."""
+        """Return whether no buffer between the first terms and the others has too many modes."""
         most = self.rules.memory_depth
         return most is None or all(
             (self.contraction.open(part) & ~rest.removed).bit_count() <= most for part in passed(rest.terms, count)
@@ -232,7 +233,7 @@ class Peeling:
 
 
 def derivation_of(forest: Forest) -> Derivation:
-    """Return the derivation that a forest has where it is in the space."""
+    """Return the derivation of a forest, if it is in the space."""
     return Derivation(forest.path, 0, (_derived(forest.trees),))
 
 
@@ -245,7 +246,7 @@ def _derived(trees: tuple[Tree, ...]) -> Derivation:
 
 
 def leaf_count(tree: Tree) -> int:
-    """Return how many terms stand below a loop; a term is one."""
+    """Return how many terms stand below a loop; of a term, 1."""
     return sum(map(leaf_count, tree.parts)) if isinstance(tree, Loop) else 1
 
 
@@ -275,6 +276,6 @@ def passed(terms: Path, count: int) -> Iterator[int]:
 
 
 def path_depth(contraction: Contraction, path: Path) -> int:
-    """Return how many loops stand inside each other, at most, in the forests of a path."""
+    """Return the most nested loops in the forests of a path."""
     return max(term_indices(contraction, term).bit_count() for term in path)
 

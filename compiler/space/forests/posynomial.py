@@ -14,7 +14,7 @@ Monomial = tuple[str, ...]
 
 @frozen
 class Posynomial:
-    """A sum of monomials with their coefficients; the larger degrees first."""
+    """A sum of monomials with their coefficients; larger degrees come first."""
 
     terms: tuple[tuple[Monomial, int], ...] = ()
 

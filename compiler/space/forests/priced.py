@@ -1,7 +1,7 @@
-"""Forests by what they cost: all different costs of a space with the number of forests of each, and these forests, none listed.
+"""Forests by cost: all different costs of a space with the number of forests of each, found without listing forests.
 
-The cost of a term depends on the loops around it only through the level down to which a sparse operand drives them, so what may
-follow has few different costs; a grammar over (what may follow, what it costs) counts, lists and finds the forests of one cost.
+The cost of a term depends on the loops around it only through the level down to which a sparse operand drives them, so the rest of a
+forest has few different costs. A grammar over pairs (rest, its cost) counts, lists and finds the forests of one cost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Levels = tuple[int, ...]
 
 @frozen
 class Priced:
-    """Neighbouring terms inside shared loops that cost something: forests of one cost."""
+    """Neighbouring terms inside shared loops, in the forests of one cost."""
 
     rest: Rest
     levels: Levels
@@ -84,7 +84,7 @@ class PricedForests:
         return map(self.peeling.forest, map(_plain, self.grammar.derivations(Costly(costs))))
 
     def _of(self, rest: Rest, levels: Levels) -> frozenset[Costs]:
-        """Return the different costs of what may follow."""
+        """Return the different costs of the rest."""
         key = (rest, levels)
         found = self._known.get(key)
         if found is None:
@@ -94,7 +94,7 @@ class PricedForests:
         return found
 
     def _options(self, rest: Rest, levels: Levels, label: Peeled) -> Iterator[tuple[Costs, tuple[Priced, ...], Peeled]]:
-        """Yield what one choice may cost, with the parts that make it so."""
+        """Yield the costs that one choice may have, each with its parts."""
         own = Costs(Posynomial(), self._buffers(rest, label), 0, self._depth(rest, label))
         if label == FIRST:
             own = plus(own, self._term(rest.terms[0], levels))
@@ -157,7 +157,7 @@ def _order(costs: Costs) -> tuple[int, int, str, str]:
 
 
 def _plain(derivation: Derivation) -> Derivation:
-    """Return a derivation as the space without costs has it."""
+    """Return the same derivation of the space without costs."""
     label = derivation.label
     if isinstance(label, tuple) and label and isinstance(label[0], Peeled):
         label = label[0]

@@ -1,4 +1,4 @@
-"""Which forest a program is: loops, terms and their order, read off its statement."""
+"""Reads the forest of a program off its statement: loops, terms and their order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def forest_of(program: Program, contraction: Contraction) -> Forest | None:
 
 
 def _loop_indices(program: Program, contraction: Contraction) -> dict[str, int] | None:
-    """Return the index of each name that a loop may have; None where loops are made of others that the contraction does not go through."""
+    """Return the index of each name that a loop may have; None where loops were transformed in a way that the contraction does not
+    have."""
     numbers, fibres = {name: number for number, name in enumerate(contraction.indices)}, contraction.fibres
     if fibres is None:
         return None if program.relations else numbers

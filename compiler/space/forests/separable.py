@@ -3,8 +3,8 @@
 The cost of a loop is a function of what it is (``Peel``) and of the cost of what it holds; costs of loops and terms that follow one
 another are put together by an associative operator. Both are nondecreasing in these costs, so that parts of a best forest are best.
 
-A buffer is charged where the loops part that compute and read it, with the indices that are open there, also at the top of the
-forest: Definition 4.7 as printed misses what passes between trees of different peeling steps.
+A buffer is charged where the loops that compute and read it separate, with the indices that are open there, also at the top of the
+forest. Definition 4.7 as printed misses buffers between trees of different peeling steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USUAL_EXTENT = 100.0
 
 
 class Peel(NamedTuple):
-    """The next loop of a forest, or a term all of whose loops stand around it.
+    """The next loop of a forest, or a term that has all its loops.
 
     Attributes:
         contraction: what is computed.
@@ -60,8 +60,8 @@ class SeparableCost:
 
     Attributes:
         name: what it is called in stages.
-        phi: the cost of a loop from that of what it holds; of a term from ``nothing``.
-        operator: puts the costs of neighbours together.
+        phi: gives the cost of a loop from the cost of what it holds, and that of a term from ``nothing``.
+        operator: combines the costs of neighbours.
         nothing: the cost of a term before ``phi``.
     """
 
@@ -93,7 +93,7 @@ def buffer_size(extents: Mapping[str, float] | None = None) -> SeparableCost:
 def cache_misses(extents: Mapping[str, float] | None = None, cached: int = 1) -> SeparableCost:
     """Return the cache misses where the cache holds subtensors of ``cached`` modes (Definition 4.8).
 
-    In every iteration of a loop each tensor is loaded that has the index and at least ``cached`` further ones to go through.
+    Every iteration of a loop loads each tensor that has the index and at least ``cached`` further indices to go through.
     """
     known = extents or {}
 
@@ -110,10 +110,8 @@ def cache_misses(extents: Mapping[str, float] | None = None, cached: int = 1) ->
 
 
 def dense_loops(most: int = 2) -> SeparableCost:
-    """Return minus the number of independent dense loops, with buffers of at most ``most`` modes.
-
-    A loop is independent if it holds one term: then no neighbour shares it. It is dense if the term has nothing of a sparse operand,
-    or that operand does not have the index.
+    """Return minus the number of independent dense loops, with buffers of at most ``most`` modes. A loop is independent if it holds
+    one term, so that no neighbour shares it. It is dense unless the term contains a sparse operand with the loop's index.
     """
 
     def phi(peel: Peel, inner: float) -> float:
@@ -125,7 +123,7 @@ def dense_loops(most: int = 2) -> SeparableCost:
 
 
 def is_stored(peel: Peel) -> bool:
-    """Return whether a term of a loop has something of a sparse operand that has the loop's index."""
+    """Return whether a term of a loop contains a sparse operand with the loop's index."""
     return any(
         term.operands >> number & 1 and peel.loop in chain for number, chain in peel.contraction.chains for term in peel.terms
     )

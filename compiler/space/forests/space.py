@@ -114,11 +114,11 @@ class Forests:
 
     @cached_property
     def stages(self) -> list[dict[str, str | int]]:
-        """How many schedules differ in what the stages up to each decide: {"stage", "kept"}, the last of them all."""
+        """How many different schedules the stages up to each leave: {"stage", "kept"}; the last counts all."""
         return [{"stage": "paths", "kept": sum(1 for _ in self.peeling.paths())}, {"stage": "forests", "kept": self.count()}]
 
     def forests(self) -> Iterator[Forest]:
-        """Yield every forest once, in canonical order, as they are asked for."""
+        """Yield every forest once, in canonical order."""
         return map(self.peeling.forest, self._grammar.derivations(WHOLE))
 
     def forest(self, rank: int) -> Forest:

@@ -1,8 +1,8 @@
 """Forests as schedules of the scheduling language: the directives that make a forest from the default program.
 
 Every intermediate is computed in loops of its own over all indices that it keeps (``precompute``), the loops of every term are
-ordered, and shared from the outside inwards (``join``). Where terms go through stored fibres, the loops of the first of them that is taken
-out become one over positions (``collapse``, ``pos``). Paths are found by carrying out what was written so far.
+ordered, and shared from the outside inwards (``join``). Where terms go through stored fibres, the loops of the first of these terms to be
+taken out become one over positions (``collapse``, ``pos``). Paths to loops are found by applying the directives written so far.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Speller:
         self.written.append(directive)
 
     def _precompute(self, consumer: Term) -> None:
-        """Take the intermediates that a term reads out of it, and so on below them; what is taken out last runs first."""
+        """Take the intermediates that a term reads out of it, then theirs, and so on; what is taken out last runs first."""
         if not self.by_position and goes_by_position(self.contraction, consumer):
             self._count_positions(consumer.operands)
         order = [term.operands for term in self.forest.path]
@@ -74,8 +74,8 @@ class _Speller:
             self._precompute(self.forest.path[order.index(part)])
 
     def _modes(self, part: int, consumer: Term) -> tuple[str, ...]:
-        """Return the modes of an intermediate in the order of the loops that read it. Where it stands still in the innermost of these, the
-        innermost loop that fills it goes through its last mode, so that at least one of the two finds elements side by side."""
+        """Return the modes of an intermediate in the order of the loops that read it. If it does not have the innermost of these,
+        its last mode is that of the innermost loop that fills it, so that at least one of the two finds elements side by side."""
         kept = self.contraction.names(self.contraction.open(part))
         read, filled = self.orders[consumer.operands], self.orders[part]
         over = tuple(name for name in read if name in kept)
@@ -123,8 +123,8 @@ class _Speller:
             self._share(part)
 
     def _kinds(self) -> None:
-        """Say that workspaces are dense, or have slots for positions; those that hand their entries on to a sparse result of its own
-        pattern keep a list of them."""
+        """Write that workspaces are dense, or have slots for positions. Those that pass their entries on to a sparse result with
+        a pattern of its own keep a list of them."""
         target, statement = self.contraction.target, self.program.statement
         operands = {name: form for name, form in self.formats.items() if name != target.tensor}
         form, graph = self.formats[target.tensor], graph_of(self.program.relations)

@@ -21,7 +21,7 @@ from .work import Sizes, work
 
 MOST_FORESTS = 10
 MOST_PAIRWISE = 5
-"""Most operands of a product whose pairwise nests over stored fibres are looked at."""
+"""Most operands of a product whose pairwise nests over stored fibres are examined."""
 NEAR = 2.0
 """Pairwise nests of more than this many times the least work are not tried: they use more memory traffic than forests that share loops."""
 
@@ -40,7 +40,7 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
         return
     contraction = forests.contraction
     sizes = sizes_of(contraction, situation.lengths or situation.extents, situation.fibres, situation.joins)
-    half = situation.deadline.part(0.5)  # the rest is for what is made of them
+    half = situation.deadline.part(0.5)  # the rest is for the candidates made of them
     found = list(promising(contraction, sizes, MOST_FORESTS, half.watch))
     for forest in found:
         yield from _structure(forest, forests, situation)
@@ -72,8 +72,8 @@ def _over_fibres(forests: Forests, situation: Situation, limit: float, watch: Ca
 
 
 def _transposed(forests: Forests, sizes: Sizes, situation: Situation, limit: float, watch: Callable[[], None]) -> Iterator[Structure]:
-    """Yield forests of the sparse operand in another order, which take less than a limit with what converting it takes; a sparse result
-    would have to be put in order."""
+    """Yield forests of the sparse operand in another order, which take less than a limit with the conversion; none for a sparse
+    result, which would have to be sorted."""
     contraction = forests.contraction
     if situation.joins is None or not situation.formats[contraction.target.tensor].is_dense or not situation.fibres:
         return
@@ -83,6 +83,6 @@ def _transposed(forests: Forests, sizes: Sizes, situation: Situation, limit: flo
 
 
 def _plain(schedule: Schedule) -> Schedule:
-    """Return a schedule that leaves the kinds of workspaces to the compiler, which keeps small ones in registers; those with slots for
-    positions are told apart by their kind."""
+    """Return a schedule that leaves the kinds of workspaces to the compiler, which keeps small ones in registers; those with slots
+    for positions keep their kind."""
     return Schedule([one for one in schedule if not isinstance(one, WorkspaceDirective) or one.kind == "positions"])

@@ -1,7 +1,7 @@
 """Forests whose sparse operand is stored in another order of its levels first, where that pays (Dias et al., sections 6.3 and 6.5).
 
-Their loops come in an order that the operand as it is stored forbids, so that more of what its entries have in common is summed before it
-is multiplied further; converting takes operations for every stored entry, before anything else runs.
+Their loops come in an order that the operand as it is stored forbids. More is then summed over entries with common coordinates before it
+is multiplied further. The conversion takes operations for every stored entry.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .forest import Forest
 from .work import Sizes
 
 MOST_LEVELS = 4
-"""Most modes of an operand whose orders of levels are all looked at."""
+"""Most modes of an operand of which all orders of levels are examined."""
 
 MOST_ORDERS = 4
-"""How many orders of levels, those of the least lower bound, have their best forests sought."""
+"""For how many orders of levels, those with the least lower bounds, the best forest is searched."""
 
 
 @frozen
@@ -31,7 +31,7 @@ class Transposed:
     """A forest, and the order of levels that its operand is converted to.
 
     Attributes:
-        cost: its work, with what converting takes.
+        cost: its work, with the conversion.
         forest: of the contraction with the operand's levels in that order.
         modes: the operand's indices, outermost level first.
     """
@@ -42,14 +42,14 @@ class Transposed:
 
 
 def transposed(contraction: Contraction, sizes: Sizes, joins: Joins, limit: float, watch: Callable[[], None]) -> Iterator[Transposed]:
-    """Yield the forest of least work for other orders of the one sparse operand, those that take less than a limit.
+    """Yield the forest of least work for each other order of the one sparse operand, if it takes less than a limit.
 
     Args:
         contraction: with the operand as it is stored.
         sizes: of its operands.
         joins: tell how many prefixes of coordinates the operand has in another order.
-        limit: of work, with what converting takes.
-        watch: called before each path is looked at; it may raise ``TimeOver``, which ends the search.
+        limit: of work, with the conversion.
+        watch: called before each path is examined; it may raise ``TimeOver``, which ends the search.
     """
     if len(contraction.chains) != 1 or contraction.fibres is not None:
         return
@@ -74,7 +74,7 @@ def transposed(contraction: Contraction, sizes: Sizes, joins: Joins, limit: floa
 
 
 def _prefixes(contraction: Contraction, operand: int, order: tuple[int, ...], joins: Joins) -> tuple[float, ...] | None:
-    """Return how many combinations of coordinates outermost levels have in some order; None where that takes too long to say."""
+    """Return how many combinations of coordinates outermost levels have in some order; None where that takes too long to find out."""
     scan = Scan(contraction.operands[operand].tensor, contraction.names_in_order(contraction.levels(operand)))
     kept = (frozenset(contraction.names_in_order(order[:depth])) for depth in range(1, len(order) + 1))
     found = [joins.size(join({scan}, names)) for names in kept]

@@ -3,8 +3,8 @@
 Every term costs, per iteration of the loops around it, its multiplications and one more for each value that its innermost loop moves to or
 from memory; innermost loops over consecutive values of dense tensors count by vectors. A loop runs over what a sparse operand
 stores where everything in it is a multiple of that operand, as often as an average fibre is long, or a fibre of what several sparse
-operands have in common. Buffers cost their elements each time they are cleared, as in the static model (``distances``), those that are
-far away also what it takes to get at them.
+operands have in common. Buffers cost their elements each time they are cleared, as in the static model (``distances``); those beyond the
+near caches also cost their loads and stores.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Sizes:
     Attributes:
         extents: by index.
         fibres: for every sparse operand by its number, how many positions each of its levels has, outermost first.
-        joined: how many combinations several sparse operands have together: those of so many outermost levels of each, by number; None
-            where that is not known, and for all where there are no operands to look at.
+        joined: how many combinations several sparse operands have together: those of so many outermost levels of each, by number;
+            None where that is not known, and always without operands.
     """
 
     extents: Mapping[str, float]
@@ -69,13 +69,13 @@ def work(sizes: Sizes, most: float = inf) -> SeparableCost:
 
 
 def _buffered(elements: float) -> float:
-    """Return what a buffer costs each time it is filled: it is cleared, and its elements are stored to and read once at least, which
+    """Return the cost of a buffer each time it is filled: it is cleared, and its elements are stored and read at least once, which
     ``operations`` counts as if all were near."""
     return cleared(elements) + 3.0 * (passed_through(elements) - 1.0) * elements / LANES
 
 
 def iterations(peel: Peel, sizes: Sizes) -> float:
-    """Return how often a loop runs each time it is entered, on average."""
+    """Return how many iterations a loop has each time it is entered, on average."""
     contraction = peel.contraction
     driving = [
         (operand, chain) for operand, chain in contraction.chains if peel.loop in chain and is_driven(peel, 1 << operand)
@@ -92,7 +92,7 @@ def iterations(peel: Peel, sizes: Sizes) -> float:
 
 
 def _outer_levels(chain: tuple[int, ...], loops: int) -> int:
-    """Return how many outermost levels of an operand have their loops among some."""
+    """Return how many outermost levels of an operand have their loops among given ones."""
     return next((level for level, index in enumerate(chain) if not loops >> index & 1), len(chain))
 
 
