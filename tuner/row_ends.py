@@ -25,7 +25,7 @@ _STRETCHES, _LENGTH = 8, 2**12
 
 def ends_are_foreseen(tensor: Tensor, level: int, cache_bytes: float) -> bool:
     """Return whether branch prediction foresees where the rows of a level end, so that summing short rows one by one is faster than in
-    batches (``passes.batches``): rows have more than a few entries, and there are few enough rows, or most are as long as the row before and
+    batches (``passes.batches``): rows have more than a few entries, and are few enough, or most are as long as the row before and
     all lie in a cache."""
     pos = tensor.levels[level].pos
     if pos is None or len(pos) <= FEW:
