@@ -19,26 +19,23 @@ from .concrete.check import tensor_names
 from .concrete.concretize import Concretized
 from .concrete.depth import check_depth, depth_is_bounded
 from .concrete.given import supported_dtype
-from .concrete.nodes import Forall, Program
-from .concrete.nodes import walk as walk_statement
 from .errors import DataError, ExpressionError, FormatError, ScheduleError
 from .format import Format
 from .frozen import frozen
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
 from .lowering.tensors import TensorType
-from .native.devices import require_gpu
 from .notation.nodes import Access, Assignment
 from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype
 from .schedule.schedule import Schedule
+from .schedule.units import check_units
 from .shown import attribute
 from .storage import aligned
 from .storage.construct import borrowed, tensor
 from .storage.on_device import DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target
-from .targets.target import Target
 
 Derived: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes the operands that a kernel reads of those that are given."""
@@ -88,7 +85,8 @@ class Kernel:
             raise ScheduleError(
                 f"{show(operand)} would have to be converted to '{form}', which convert=\"never\" forbids; hand it over in that format"
             )
-        _check_units(concretized.program, find_target(target, arch))
+        found = find_target(target, arch)
+        check_units(concretized.program, found.name, found.units)
         self._kernels: dict[Signature, TypedKernel] = {}
         self._repeats = Repeats()
 
@@ -287,17 +285,6 @@ class Kernel:
     def _repr_html_(self) -> str:
         formats = {name: str(form) for name, form in self.formats.items()}
         return html.facts(self.assignment.text, {**formats, "schedule": str(self.schedule) or "default"}) + html.listing(self.loop_nest)
-
-
-def _check_units(program: Program, target: Target) -> None:
-    """Raise ``ScheduleError`` for loops on units that the target does not have."""
-    for loop in walk_statement(program.statement):
-        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in target.units:
-            wish = f"parallelize({loop.index}, {loop.tag.unit})"
-            if loop.tag.unit.startswith("gpu_"):
-                require_gpu(wish)
-                raise ScheduleError(f"{wish}: this unit is of the GPU, but the target is the CPU")
-            raise ScheduleError(f"{wish}: target {target.name} has no such unit; it has {', '.join(sorted(target.units)) or 'none'}")
 
 
 def _widths(operand: Tensor | DeviceTensor) -> tuple[int, ...]:

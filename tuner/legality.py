@@ -6,11 +6,11 @@ all the same, ``evaluate`` warns and uses the default schedule.
 
 from __future__ import annotations
 
-from ..compiler.concrete.nodes import Forall, Program, walk
-from ..compiler.errors import ScheduleError
+from ..compiler.concrete.nodes import Program
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.directives import UNITS_OF
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.schedule.units import check_units
 from .encodings import encodings_hold
 from .limits import workspace_elements
 from .problem import Problem
@@ -20,14 +20,11 @@ def applied(problem: Problem, schedule: Schedule) -> Program:
     """Return the program of a problem under a schedule.
 
     Raises:
-        ScheduleError: a directive is not legal, or the target does not have the unit of a loop.
+        ScheduleError, BuildError: a directive is not legal, or the target does not have the unit of a loop.
     """
     default = problem.concretized()
     program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
-    units = UNITS_OF[problem.target]
-    for loop in walk(program.statement):
-        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
-            raise ScheduleError(f"parallelize({loop.index}, {loop.tag.unit}): target {problem.target} has the units {', '.join(units)}")
+    check_units(program, problem.target, UNITS_OF[problem.target])
     return program
 
 

@@ -190,7 +190,7 @@ def _is_each_apart(forall: Forall, levels: tuple[Level, ...]) -> bool:
 
 def _needs_no_rows(context: Context, scope: Scope, forall: Forall, access: Access, chain: tuple[str, ...]) -> bool:
     """Whether the statement of a loop on a GPU depends only on the last coordinate of a position, so that no loop over rows is needed."""
-    if not any(loop.unit.startswith("gpu_") for loop in scope.parallel):
+    if not (context.on_gpu and scope.parallel):
         return False
     read = (each for assign in forall.body.assignments for each in (assign.target, *accesses(assign.value)) if each != access)
     used = {index for each in read for index in each.indices if context.graph.space(index) != "position"}

@@ -23,6 +23,7 @@ from ..native.machine import this_machine
 from ..native.toolchain import Compiler, default_flags, find_compiler, possible_flags, vector_bytes
 from ..passes.cpu import CPU
 from ..passes.manager import PassList, VectorUnit
+from ..schedule.directives import UNITS_OF
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "
@@ -78,7 +79,7 @@ class NativeTarget:
 
     name: str = "cpu"
     language: str = "c"
-    units: tuple[str, ...] = ("cpu_thread", "cpu_vector")
+    units: tuple[str, ...] = UNITS_OF["cpu"]
     memory: tuple[str, ...] = ("heap", "registers")
     groups: tuple[str, ...] = ()
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)

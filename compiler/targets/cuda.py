@@ -23,6 +23,7 @@ from ..native.library import foreign_interface, open_object
 from ..native.nvrtc import nvrtc_version
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
+from ..schedule.directives import UNITS_OF
 from .cuda_launch import DECLARATIONS, CudaKernel
 from .cuda_objects import cubin_of, host_object, shared_object
 
@@ -38,7 +39,7 @@ class CudaTarget:
     arch: str | None = None
     name: str = "cuda"
     language: str = "cuda"
-    units: tuple[str, ...] = ("gpu_block", "gpu_warp", "gpu_thread")
+    units: tuple[str, ...] = UNITS_OF["cuda"]
     memory: tuple[str, ...] = ("heap", "registers", "block", "warp")
     groups: tuple[str, ...] = ("block", "warp")
     intrinsics: Mapping[str, Intrinsic] = field(

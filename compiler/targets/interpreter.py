@@ -17,6 +17,7 @@ from ..ir.parser import parse_function
 from ..ir.printer import show_function
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import PassList, VectorUnit
+from ..schedule.directives import UNITS_OF
 
 NAME = "loop IR interpreter"
 
@@ -60,7 +61,7 @@ class Interpreter:
 
     name: str = "interpreter"
     language: str = "loops"
-    units: tuple[str, ...] = ("cpu_thread", "cpu_vector")
+    units: tuple[str, ...] = UNITS_OF["cpu"]
     memory: tuple[str, ...] = ("heap", "registers")
     groups: tuple[str, ...] = ()
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)

@@ -104,5 +104,5 @@ def test_units_of_the_gpu_are_refused_before_the_first_use() -> None:
 
 def test_units_of_the_gpu_do_not_run_on_the_cpu(gpus: SimpleNamespace) -> None:
     gpus.found = "/usr/bin/nvidia-smi"
-    with pytest.raises(ScheduleError, match=r"^parallelize\(b, gpu_block\): this unit is of the GPU, but the target is the CPU"):
+    with pytest.raises(ScheduleError, match=r"^parallelize\(b, gpu_block\): target cpu has no such unit; it has cpu_thread, cpu_vector"):
         st.compile(SPMV, {"A": "csr"}, schedule=ON_GPU)
