@@ -1,12 +1,14 @@
-"""The one place that composes the stages: from an expression, formats and a schedule to a kernel."""
+"""The one place that composes the stages: from an expression, formats and a schedule, or from a scheduled program, to a kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
+from .build.kernel import TypedKernel
 from .concrete.affine import Boundary, Viewed, view_subscripts
 from .concrete.check import check_semiring, formats_of, parsed, tensor_names
 from .concrete.concretize import Concretized, concretize
@@ -16,7 +18,9 @@ from .concrete.nodes import Program
 from .errors import ScheduleError
 from .format import Format
 from .kernel import Derived, Kernel
-from .notation.nodes import Assignment
+from .lowering.lower import lower
+from .lowering.tensors import TensorType
+from .notation.nodes import Access, Assignment, accesses
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
@@ -82,6 +86,48 @@ def compile_kernel(
         viewed, chosen, concretized = scheduled(known)
         mirrored(concretized.program, concretized.formats)  # raises an error if the schedule cannot read half of a matrix
     return Kernel(assignment, known, constants, concretized, chosen, kind, convert, target, threads, arch, viewed, derived)
+
+
+def compile_program(
+    viewed: Viewed,
+    assignment: Assignment,
+    formats: Mapping[str, Format],
+    extents: Mapping[str, int],
+    concretized: Concretized,
+    dtype: np.dtype[Any] | None = None,
+    target: str = "cpu",
+    arch: str | None = None,
+) -> Kernel:
+    """Compile a program that is scheduled already, and whose expression was checked when it was made.
+
+    Args:
+        viewed: the expression with plain subscripts.
+        assignment: the expression itself.
+        formats: the format of every tensor of it.
+        extents: compile-time constants, by index.
+        concretized: the program, with the formats of its operands and their names in ``viewed``.
+
+    Raises:
+        ScheduleError: the target does not have the units of its loops.
+    """
+    return Kernel(assignment, dict(formats), extents, concretized, Schedule(), dtype, "auto", target, arch=arch, viewed=viewed)
+
+
+def compile_together(
+    program: Program, types: Mapping[str, TensorType], results: Sequence[Access], viewed: Viewed, extents: Mapping[str, int]
+) -> TypedKernel:
+    """Compile a program with several results, for operands of known types, for the processor.
+
+    Args:
+        types: of operands and results, by name.
+        viewed: the product of all operands, whose text is shown in messages.
+        extents: compile-time constants, by index.
+    """
+    sources = {access.tensor: access.tensor for access in accesses(viewed.assignment.value)}
+    return TypedKernel(lower(
+        program, types, results[0], sources=sources, extents=extents, viewed=viewed, expression=viewed.assignment.text, schedule="",
+        also=tuple(results[1:]),
+    ))  # fmt: skip
 
 
 def _whole(assignment: Assignment, formats: Mapping[str, Format], convert: str) -> dict[str, Format]:

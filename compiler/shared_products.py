@@ -24,12 +24,12 @@ from .concrete.given import CONSTANT_BOUND, checked_semiring
 from .concrete.nodes import PLAIN, LoopTag
 from .concrete.one_pass import OnePass, Product
 from .format import Format, dense_format
-from .lowering.lower import lower
 from .lowering.tensors import TensorType
 from .native.machine import this_machine
 from .native.team import thread_count
 from .notation.nodes import Access, Affine, Assignment, Mul, accesses, index_subscript
 from .notation.value_types import TYPES
+from .pipeline import compile_together
 from .storage import aligned
 from .storage.construct import borrowed
 from .storage.tensor import Tensor
@@ -299,10 +299,7 @@ def _kernel(wish: _Pass) -> TypedKernel:
     types[wish.operand] = TensorType(wish.format, wish.dtype, wish.widths)
     text = "; ".join(assignment.text for assignment in wish.assignments)
     viewed = Viewed(Assignment(targets[0], "=", Mul(read), text), {name: kind.format for name, kind in types.items()})
-    return TypedKernel(lower(
-        one.program(wish.tag, wish.ahead, *wish.semiring), types, targets[0], sources={access.tensor: access.tensor for access in read},
-        extents=dict(wish.constants), viewed=viewed, expression=text, schedule="", also=targets[1:],
-    ))  # fmt: skip
+    return compile_together(one.program(wish.tag, wish.ahead, *wish.semiring), types, targets, viewed, dict(wish.constants))
 
 
 def _dense_type(order: int, dtype: str) -> TensorType:

@@ -18,6 +18,7 @@ from ..compiler.concrete.nodes import Program
 from ..compiler.frozen import frozen
 from ..compiler.kernel import Kernel
 from ..compiler.notation.nodes import Assignment
+from ..compiler.pipeline import compile_program
 from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
@@ -154,10 +155,9 @@ def lowers(problem: Problem, program: Program, default: Concretized) -> bool:
     """
     scheduled = Concretized(program, default.formats, default.sources)
     try:
-        compiled = Kernel(
-            problem.written, dict(problem.stored), problem.constants, scheduled, Schedule(), problem.wish, "auto", problem.target,
-            arch=problem.arch, viewed=problem.viewed,
-        )  # fmt: skip
+        compiled = compile_program(
+            problem.viewed, problem.written, problem.stored, problem.constants, scheduled, problem.wish, problem.target, problem.arch
+        )
         compiled.specialised(problem.operands, free_extents(problem.written, problem.known))
     except Exception:  # as above
         return False
