@@ -173,7 +173,11 @@ class CudaKernel:
 
     @cached_property
     def wide(self) -> frozenset[str]:
-        """The arrays of which kernels use 16 bytes at once; all of them where nobody knows."""
+        """The arrays of which kernels use 16 bytes at once; all of them where nobody knows.
+
+        This is read only if an operand on the device begins at no multiple of 16, which is rare. So passes are run again for it, once
+        for a kernel, rather than that every kernel keeps its program beside its text.
+        """
         if self.function is None:
             return frozenset(parameter.name for parameter in self.parameters)
         return wide_arrays(PASSES.run(self.function, self.unit))
