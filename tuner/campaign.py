@@ -62,7 +62,7 @@ class Campaign:
 
     def _environment(self) -> dict[str, Any]:
         """Return the environment of a measurement; on a GPU, also the present speed of its clocks and what holds them back."""
-        return self.environment if self.problem.target == "cpu" else {**self.environment, "gpu": gpu_state()}
+        return {**self.environment, "gpu": gpu_state()} if self.problem.is_on_gpu else self.environment
 
     def record(self, role: str, canonical: str, status: Status, conversion: float = 0.0, **fields: Any) -> Measurement:
         """Write one measurement of a schedule in canonical names; it lasts whatever happens next. ``conversion``: seconds of it."""

@@ -32,7 +32,7 @@ MOST_PADDED = 1.5
 
 def encoded_formats(problem: Problem) -> Iterator[tuple[Access, Format]]:
     """Yield the operands that can be stored in fewer bytes than they are, or with short rows side by side, each with such formats."""
-    for access in dict.fromkeys(accesses(problem.assignment.value)) if problem.target == "cpu" else ():
+    for access in dict.fromkeys(accesses(problem.assignment.value)) if not problem.is_on_gpu else ():
         form, operand, tensor = problem.formats[access.tensor], Access(access.tensor), problem.operand(access.tensor)
         if tensor is None or form.in_memory is not form or form.is_dense:
             continue

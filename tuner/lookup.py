@@ -163,7 +163,7 @@ def staleness(problem: Problem, decision: Decision, schedule: Schedule) -> str:
     """
     if decision.code != _this_version():
         return f"the record of this input is of version {decision.code or 'unknown'}, not of {_this_version()}: tune again"
-    if problem.target != "cpu" or _is_built_as_then(problem, decision, schedule):
+    if problem.is_on_gpu or _is_built_as_then(problem, decision, schedule):
         return ""
     from .kernels import compile_problem  # this generates code
 
@@ -186,7 +186,7 @@ def _unaltered(problem: Problem, decision: Decision) -> Schedule | None:
     No code is generated for that, which would take most of the time of a first lookup. None if the decision must be checked in full, as
     limits may forbid a schedule that was chosen without limits.
     """
-    if decision.code != _this_version() or problem.limits.given or not problem.distributes or problem.target != "cpu":
+    if decision.code != _this_version() or problem.limits.given or not problem.distributes or problem.is_on_gpu:
         return None
     try:
         schedule = problem.from_canonical(decision.schedule)

@@ -152,7 +152,7 @@ def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline
     """Yield for each of the cheapest candidates, its open places filled for the operands: the expected cost, the schedule, and whether its
     loop nest is that of the default."""
     fill = settled
-    if problem.target != "cpu":
+    if problem.is_on_gpu:
         from .device_costs import settled_on_device as fill  # imported here: kernels on the processor do without
     for place, found in enumerate(able):
         late = deadline.over and (place > 0 or FAR * found.cost > default.cost)
@@ -221,7 +221,7 @@ def expected_gain(problem: Problem, schedule: Schedule) -> tuple[float, float]:
     """Return the cost of the default schedule over that of a legal one, and about how many seconds the default takes."""
     found = problem.concretized()
     default = _cost(problem, found.program, found.sources)
-    unit = machine_constants().operation if problem.target == "cpu" else _NANOSECOND
+    unit = _NANOSECOND if problem.is_on_gpu else machine_constants().operation
     return default / max(expected_cost(problem, schedule), 1.0), default * unit
 
 
@@ -232,7 +232,7 @@ def expected_cost(problem: Problem, schedule: Schedule) -> float:
 
 
 def _cost(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
-    if problem.target == "cpu":
+    if not problem.is_on_gpu:
         return operations(problem, program, sources)
     from .device_costs import device_cost  # imported here: kernels on the processor do without
 

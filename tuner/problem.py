@@ -120,10 +120,15 @@ class Problem:
         return canonical_form(self.written)
 
     @property
+    def is_on_gpu(self) -> bool:
+        """Whether kernels run on a GPU. This is asked by name: a lookup has no time to load what compiles for a target."""
+        return self.target == "cuda"
+
+    @property
     def has_blas(self) -> bool:
         """Whether BLAS computes with the values: on a processor, all of one type, float32 or float64."""
         types = {self.dtype, *(self.wish or operand.dtype for operand in self.operands.values())}
-        return self.target == "cpu" and len(types) == 1 and self.dtype in (np.float32, np.float64)
+        return not self.is_on_gpu and len(types) == 1 and self.dtype in (np.float32, np.float64)
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
@@ -165,7 +170,7 @@ class Problem:
         semiring = semiring_text(self.semiring)
         formats = " | ".join([*(str(self.stored[name]) for name, _ in self.canonical.tensors), *self._edges()])
         shown = dtypes[0] if len(set(dtypes)) == 1 else " | ".join(dtypes)
-        if self.target == "cuda":
+        if self.is_on_gpu:
             return Workload(self.arch or architecture_here(), self.canonical.text, formats, shown, self.target, 1, semiring)
         return Workload(this_machine().fingerprint, self.canonical.text, formats, shown, self.target, self.threads, semiring)
 

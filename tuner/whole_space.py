@@ -42,7 +42,7 @@ def _numbers(problem: Problem, options: Options) -> Options:
     twice the vector registers, prefetches at most the lines of that cache, and compilers those of this machine. On a GPU tiles have at
     most as many iterations as a block may have threads, nothing is prefetched, and there is one compiler.
     """
-    if problem.target != "cpu":
+    if problem.is_on_gpu:
         return replace(options, sizes=range(1, _LEAST + 1), unrolls=range(1, _MOST_COPIES + 1), distances=(), builds=())
     machine = this_machine()
     cache = next((level for level in machine.caches if level.level == 2), None)

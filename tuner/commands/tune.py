@@ -200,7 +200,7 @@ def _show(result: TuneResult) -> None:
     print(f"why         {reason(problem, result.best, result.speedup)}")
     print(f"database    {result.database}")
     operands = ", ".join(f'"{name}": {name}' for name in problem.operands)
-    where = f"threads={problem.threads}" if problem.target == "cpu" else f"target={problem.target!r}"
+    where = f"target={problem.target!r}" if problem.is_on_gpu else f"threads={problem.threads}"
     print(f"used by     sparsetune.evaluate({problem.expression!r}, {{{operands}}}, {where})")
 
 
@@ -218,7 +218,7 @@ def _show_times(result: TuneResult) -> None:
     """Print default and winner: time, speedup with its interval, GFLOP/s, GB/s, and the share of what the machine can give."""
     problem, moved = result.problem, least_bytes(result.problem)
     limits = None
-    if problem.target == "cpu":
+    if not problem.is_on_gpu:
         limits = machine_limits(problem.threads)
     rows = []
     for name, schedule, seconds in (("default", Schedule(), result.default_time), ("best", result.best, result.best_time)):

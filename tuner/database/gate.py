@@ -13,6 +13,7 @@ from typing import Any
 
 from ...compiler.concrete.given import SEMIRINGS
 from ...compiler.errors import DatabaseError
+from ..match import TARGETS
 from ..records import SAMPLE, SAMPLE_LENGTHS, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload, semiring_text
 from . import fields
 from .legality import kernel_fault, schedule_fault
@@ -44,7 +45,7 @@ _WORKLOAD: dict[str, fields.Check] = {
     "kernel": fields.text(fields.TEXT_LETTERS, empty=False),
     "formats": fields.text(fields.TEXT_LETTERS, empty=False),
     "dtype": fields.text(fields.TEXT_LETTERS, empty=False),
-    "target": fields.one_of(("cpu", "cuda")),
+    "target": fields.one_of(TARGETS),
     "threads": fields.whole(1, 2**20),
     "semiring": fields.one_of([semiring_text(pair) for pair in sorted(SEMIRINGS)]),
 }

@@ -14,6 +14,7 @@ from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
 from ..database import fields
 from ..database.gate import SECONDS, read_json, sample
+from ..match import TARGETS
 from ..records import USUAL_SEMIRING, Status
 from ..written import write_whole
 
@@ -114,7 +115,7 @@ _TABLE: dict[str, fields.Check] = {
     "expression": fields.text(fields.TEXT_LETTERS, empty=False),
     "points": fields.list_of(lambda value: TablePoint(**fields.read_fields(value, TablePoint, _POINT, "point."))),
     **{name: fields.text(fields.TEXT_LETTERS, plain=False) for name in ("input", "formats", "dtype", "processor", "commit", "generator")},
-    "target": fields.one_of(("cpu", "cuda")),
+    "target": fields.one_of(TARGETS),
     "threads": fields.whole(1, 2**20),
     "semiring": fields.text(empty=False),
     "machine": fields.text(),
