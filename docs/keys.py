@@ -1,4 +1,4 @@
-"""Puts what is written once, beside the code, where a page has its mark: ``{{ suite keys }}``, ``{{ suites }}``, ``{{ directives }}``."""
+"""Replaces marks in pages by text that is written beside the code: ``{{ suite keys }}``, ``{{ suites }}``, ``{{ directives }}``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparsetune.tuner.suite_keys import KEYS
 
 
 def on_page_markdown(markdown: str, **_given: Any) -> str:
-    """Return the text of a page with what its marks stand for."""
+    """Return the text of a page with its marks replaced."""
     made = {"{{ suite keys }}": _keys, "{{ suites }}": _suites, "{{ directives }}": _directives}
     for mark, text in made.items():
         if mark in markdown:
@@ -21,7 +21,7 @@ def on_page_markdown(markdown: str, **_given: Any) -> str:
 
 
 def _directives() -> str:
-    """Return what the scheduling language's own page says, but for its title and where things are in the repository."""
+    """Return the page of the scheduling language without its title and its section on files of the repository."""
     text = (Path(sparsetune.__file__).parent / "compiler" / "schedule" / "README.md").read_text(encoding="utf-8")
     return text.partition("\n")[2].partition("\n## Where things are")[0].strip()
 

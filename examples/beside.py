@@ -1,4 +1,4 @@
-"""Two ways to write one computation, side by side: their lines of code, their seconds, and whether they agree."""
+"""Compares ways to write one computation: their lines of code, their seconds, and whether their results agree."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ def plate(side: int) -> tuple[sp.csr_array, NDArray[Any]]:
 
 
 def with_sparsetune(matrix: sp.csr_array, source: NDArray[Any]) -> NDArray[Any]:
-    """Solve with kernels that are bound once: their operands are checked here, and no more.
+    """Solve with kernels that are bound once, so that their operands are checked only here.
 
-    Inner products are kernels too: those of NumPy come from a BLAS whose threads spin for a while after each, on the cores that the next
-    product of the matrix is to have.
+    Inner products are kernels too: those of NumPy use a BLAS whose threads spin after each product, on the cores that the next
+    product with the matrix needs.
     """
     x, r, p = np.zeros_like(source), source.copy(), source.copy()
     product = st.compile("q(i) = A(i,j) * p(j)", {"A": "csr"}, schedule="auto").bind(A=matrix, p=p)

@@ -2,8 +2,8 @@
 
     python examples/graph_attention.py [GRAPH]
 
-GRAPH is a square matrix, a file or a name of ``tune-kernel data list``. Where torch is installed, two ways that leave derivatives to it are
-run as well. Velickovic et al., "Graph Attention Networks", 2018; one head, squared error.
+GRAPH is a square matrix, a file or a name of ``tune-kernel data list``. If torch is installed, two more ways are run that leave
+derivatives to it. Velickovic et al., "Graph Attention Networks", 2018; one head, squared error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Layer = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 def problem(graph: Any) -> tuple[sp.csr_array, NDArray[Any], NDArray[Any]]:
-    """Return a graph with a loop at every node, features of the nodes, and what the layer is to make of them."""
+    """Return a graph with a loop at every node, features of the nodes, and the results that the layer is trained to give."""
     n, random = graph.shape[0], np.random.default_rng(0)
     links = sp.csr_array(abs(graph) + sp.eye_array(n))
     links.sort_indices()
@@ -41,9 +41,8 @@ def start() -> Layer:
 
 
 def with_sparsetune(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) -> NDArray[Any]:
-    """Write the layer and its derivatives as expressions: whatever has a number for each link is a sparse matrix.
-
-    Those are new in every step, too new for "auto" to look at each of them before it is used once or twice.
+    """Write the layer and its derivatives as expressions; numbers for each link are a sparse matrix. These matrices are new in every
+    step and used once or twice, so an automatic choice for each would not pay.
     """
     (weights, own, other), matrix, n = start(), st.tensor(links), len(goal)
     layer = [f"E(i,j) = A(i,j) * exp({SCORE})", "n(i) = E(i,j)", "P(i,j) = E(i,j) / n(i)", "Y(i,k) = P(i,j) * H(j,k)"]
@@ -60,7 +59,7 @@ def with_sparsetune(links: sp.csr_array, features: NDArray[Any], goal: NDArray[A
 
 
 def with_scipy(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) -> NDArray[Any]:
-    """Keep a number for each link in an array beside those of its ends."""
+    """Keep numbers for each link in arrays beside the arrays of its ends."""
     (weights, own, other), n = start(), len(goal)
     i, j = links.tocoo().coords
     for _ in range(STEPS):
@@ -79,7 +78,7 @@ def with_scipy(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) 
 
 
 def with_torch(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) -> NDArray[Any]:
-    """Gather and add up rows for each link; torch goes back through it."""
+    """Gather and add up rows for each link; torch computes the derivatives."""
     import torch
 
     parameters = [torch.from_numpy(part).requires_grad_() for part in start()]
@@ -96,7 +95,7 @@ def with_torch(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) 
 
 
 def with_sparsetune_in_torch(links: sp.csr_array, features: NDArray[Any], goal: NDArray[Any]) -> NDArray[Any]:
-    """Write the layer alone as expressions; torch asks for their derivatives, which are expressions again."""
+    """Write only the layer as expressions; torch gets their derivatives, which are expressions too."""
     import torch
 
     parameters = [torch.from_numpy(part).requires_grad_() for part in start()]
@@ -117,7 +116,7 @@ def main(graph: str = "random:rmat:scale=14:nnz=2e5") -> None:
         ways |= {"st.torch": with_sparsetune_in_torch, "torch": with_torch}
     beside(ways, *problem(load(graph).to_scipy().tocsr()))
     if not find_spec("torch"):
-        print("torch is not installed, by which two more ways would be run: pip install torch")
+        print("two more ways need torch, which is not installed: pip install torch")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def links(graph: Any) -> sp.csr_array:
 
 
 def with_sparsetune(matrix: sp.csr_array) -> NDArray[Any]:
-    """Follow the links; two bound kernels pass the ranks back and forth, and what a jump adds is part of them."""
+    """Follow the links; two bound kernels pass the ranks back and forth, and also add the jumps."""
     n = matrix.shape[0]
     step = st.compile("q(i) = d * P(i,j) * r(j) + jump", {"P": "csr"}, schedule="auto")
     ranks, others, jump = np.full(n, 1 / n), np.empty(n), np.zeros(())

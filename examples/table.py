@@ -24,7 +24,7 @@ BEGIN, END = "<!-- python examples/table.py -->\n", "<!-- end -->"
 
 
 def programs() -> list[Path]:
-    """Return the programs that run two ways beside one another, the shortest name first."""
+    """Return the programs that compare two ways, sorted by name."""
     return [path for path in sorted(FOLDER.glob("*.py")) if "\nfrom beside import beside\n" in path.read_text(encoding="utf-8")]
 
 
@@ -42,7 +42,7 @@ def row(program: Path) -> str:
 
 
 def table(rows: list[str]) -> str:
-    """Return the table with the state of machine and code that it was taken in."""
+    """Return the table, with the machine and commit that it was measured on."""
     load = f"load average {os.getloadavg()[0]:.1f} at the end"
     state = f"{this_machine().model}, {available_cores()} threads, {time.strftime('%Y-%m-%d')}, commit {commit()}, {load}"
     return "\n".join([f"{state}:", "", "| program | what it computes | sparsetune | beside |", "| --- | --- | ---: | --- |", *rows, ""])

@@ -27,7 +27,7 @@ def start(tensor: st.Tensor) -> list[NDArray[Any]]:
 
 
 def solved(factors: list[NDArray[Any]], mode: int, product: NDArray[Any]) -> NDArray[Any]:
-    """Return the factor of one mode that fits best, the others being as they are."""
+    """Return the factor of one mode that fits best while the others are fixed."""
     gram = np.ones((RANK, RANK))
     for other, factor in enumerate(factors):
         gram = gram * (factor.T @ factor) if other != mode else gram
@@ -51,7 +51,7 @@ def with_sparsetune(tensor: st.Tensor) -> NDArray[Any]:
 
 
 def with_numpy(tensor: st.Tensor) -> NDArray[Any]:
-    """Multiply rows of factors for every entry, and add them up where they belong."""
+    """Multiply rows of factors for every entry, and add them to the rows of the result."""
     factors = start(tensor)
     coordinates, values = tensor.to_coordinates()
     for _ in range(SWEEPS):

@@ -74,7 +74,7 @@ def _cycles(graph: Graph, allowed: set[int]) -> Iterator[set[int]]:
 
 
 def _sweep(graph: Graph, allowed: set[int], start: int, seen: set[int], finished: list[int]) -> None:
-    """Append what can be reached from a node, each when all behind it is done."""
+    """Append the nodes that can be reached from a node, each after all nodes behind it."""
     stack = [(start, iter(sorted(graph[start] & allowed)))] if start not in seen else []
     seen.add(start)
     while stack:

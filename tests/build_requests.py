@@ -1,4 +1,4 @@
-"""What a ``build`` directive must never get through: programs, files, arithmetic that breaks NaN, and ways to hide them."""
+"""What a ``build`` directive must never accept: programs, files, arithmetic that breaks NaN, and ways to hide them."""
 
 from __future__ import annotations
 

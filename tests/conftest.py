@@ -11,12 +11,12 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("SPARSETUNE_VERIFY", "1")  # also for the processes that tests start
-os.environ["SPARSETUNE_SHIPPED"] = ""  # no published schedule decides, in these processes neither
-os.environ["SPARSETUNE_ANSWERS"] = ""  # nor what an earlier test has looked up
+os.environ["SPARSETUNE_SHIPPED"] = ""  # no published schedule decides, neither here nor in processes that tests start
+os.environ["SPARSETUNE_ANSWERS"] = ""  # nor results of lookups of earlier tests
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPLETE = "SPARSETUNE_COMPLETE_TESTS"
-"""Environment variable: a test that would be skipped for want of a program or a package fails."""
+"""Environment variable: if it is set, a test that would be skipped since a program or package is missing fails."""
 PROGRAMS_AND_PACKAGES = ("not installed", "could not import", "pip install", "apt install", "C compiler")
 
 settings.register_profile("fixed", deadline=None, derandomize=True)
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.inipath != Path(__file__).resolve().with_name("pytest.ini"):
         raise pytest.UsageError("the tests have settings of their own; run 'pytest tests'")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts jobs in the background: programs under test would inherit it
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # shells start background jobs so; programs under test would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -54,7 +54,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def database_of_these_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep what users have tuned out of tests that name no database, and what other processes write meanwhile."""
+    """Give tests that name no database one of their own, without what users or other processes have tuned."""
     os.environ["SPARSETUNE_DATABASE"] = str(tmp_path_factory.mktemp("database") / "schedules.sqlite")
 
 

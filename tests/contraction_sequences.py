@@ -1,4 +1,4 @@
-"""All sequences of pairwise contractions (section 4.1.1 of Kanakagiri and Solomonik), listed and counted: what paths are held against."""
+"""All sequences of pairwise contractions (section 4.1.1 of Kanakagiri and Solomonik), listed and counted: the oracle for paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparsetune.compiler.space.forests.paths import Path, Term
 
 
 def sequences(operands: int) -> Iterator[Path]:
-    """Yield all ways to contract pairs until one tensor is left (section 4.1.1); paths, and orders that are no postorders."""
+    """Yield all ways to contract pairs until one tensor is left (section 4.1.1); paths, and orders that are not postorders."""
 
     def further(present: tuple[int, ...], done: Path) -> Iterator[Path]:
         if len(present) == 1:

@@ -1,4 +1,4 @@
-"""How much a piece of Python does, whatever the machine and whatever else runs on it."""
+"""How much work a piece of Python does, independent of the machine and its load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def calls(run: Callable[[], object]) -> int:
 
 
 class Ticks:
-    """A clock that every look at it moves on by ``step`` seconds: limits of time become numbers of looks."""
+    """A clock that moves on by ``step`` seconds with every reading, so that limits of time become numbers of readings."""
 
     def __init__(self, step: float) -> None:
         self.now = 0.0

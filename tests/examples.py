@@ -1,4 +1,4 @@
-"""Every example that users are shown: of the helps of all commands, of the pages beside the code, of docstrings."""
+"""All examples for users: in the help of commands, in the pages beside the code, and in docstrings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLACEHOLDER = re.compile(r"(?<![\w=/\"])[A-Z]{3,}(?![\w(])|…|\.\.\.")
 
 
 def pages() -> list[Path]:
-    """Return the pages that explain; those of results say how they were made, which takes hours."""
+    """Return the pages that explain; not those of results, whose commands take hours."""
     return sorted(path for path in ROOT.rglob("*.md") if not {"results", "tests", ".venv"}.intersection(path.relative_to(ROOT).parts))
 
 
@@ -71,7 +71,7 @@ def programs() -> dict[str, str]:
 
 
 class Names(dict[str, Any]):
-    """The names of a Python example; operands that it does not make itself are random tensors, as its expressions have them."""
+    """The names of a Python example; operands that it does not make itself are random tensors that fit its expressions."""
 
     def __init__(self, program: str) -> None:
         super().__init__(st=sparsetune, np=np)
@@ -86,7 +86,7 @@ class Names(dict[str, Any]):
 
 
 def operands_of(expression: str) -> tuple[Access, ...]:
-    """Return the operands of an expression; none of another text."""
+    """Return the operands of an expression; none if the text is not one."""
     try:
         return accesses(parse(expression).value)
     except SparsetuneError:

@@ -42,7 +42,7 @@ def decoded(schedule: str) -> str:
 
 
 class Steady:
-    """A clock that kernels move on by the time that they take, give or take a thousandth; every look takes a microsecond."""
+    """A clock that kernels move on by the time that they take, give or take a thousandth; every reading takes a microsecond."""
 
     now = 0.0
     draw = random.Random(0)

@@ -1,4 +1,4 @@
-"""How what schedules do grows with their operands, counted on operands of two extents."""
+"""How the work of schedules grows with their operands, counted on operands of two extents."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from sparsetune.tuner.exploration import Exploration
 from sparsetune.tuner.reports.contest import work
 
 Shares = Mapping[str, float]
-"""Of operands the entries a row; below one, one entry in all."""
+"""Entries a row of each sparse operand; below one, one entry in all."""
 
 FASTER = 1.5
-"""So many times as fast work grows, on operands of three times the extent, where it is not within a constant: 3 for each further power."""
+"""The ratio from which one work grows faster than another, on operands of three times the extent: each further power gives a factor of
+3."""
 
 
 def operands_of(found: Exploration, extent: int, shares: Shares) -> dict[str, object]:
@@ -39,11 +40,11 @@ def entries_of(share: float, extent: int) -> int:
 
 
 class Works:
-    """What schedules do on operands of two extents, beside a pass over operands and dimensions, which all of them pay.
+    """The work of schedules on operands of two extents, without a pass over operands and dimensions, which all of them need.
 
     Args:
         found: the exploration that they are of.
-        kernels: they, compiled.
+        kernels: of the schedules.
         extents: of all operands.
         shares: of the sparse ones.
     """
@@ -58,29 +59,29 @@ class Works:
         return work(run, most - self._paid[size]) + self._paid[size]
 
     def small(self, place: int) -> float:
-        """Return what a schedule does on the smaller operands."""
+        """Return the work of a schedule on the smaller operands."""
         if place not in self._small:
             self._small[place] = self._done(place, 0)
         return self._small[place]
 
     def large(self, place: int, most: float = inf) -> float:
-        """Return what a schedule does on the larger operands; where that is more than ``most``, anything that is more."""
+        """Return the work of a schedule on the larger operands; any number above ``most`` where it is more than that."""
         counted, until = self._large.get(place, (inf, -inf))
         if until < min(counted, most):
             self._large[place] = self._done(place, 1, most), most
         return self._large[place][0]
 
     def bound(self, one: int, other: int) -> float:
-        """Return what the second schedule does at most on the larger operands where what the first does grows faster."""
+        """Return the most work of the second schedule on the larger operands with which the work of the first one still grows faster."""
         return self.large(one) * self.small(other) / (FASTER * self.small(one))
 
     def grows_faster(self, one: int, other: int) -> bool:
-        """Whether what the first schedule does grows faster than what the second does."""
+        """Whether the work of the first schedule grows faster than that of the second."""
         most = self.bound(one, other)
         return self.large(other, most) <= most
 
     def best(self, places: Sequence[int]) -> int:
-        """Return the schedule that does least on the larger operands; the first of several."""
+        """Return the schedule with the least work on the larger operands; the first of several."""
         found = places[0]
         for place in places[1:]:
             found = place if self.large(place, self.large(found)) < self.large(found) else found

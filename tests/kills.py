@@ -52,7 +52,7 @@ class Victims:
         self._suite = folder / "mine.toml"
         self._suite.write_text(SUITE)
         self._random = random.Random(seed)
-        self._there = set(SHARED_MEMORY.glob(SHARED))  # what others have left there
+        self._there = set(SHARED_MEMORY.glob(SHARED))  # files that others have left there
         self._seconds: dict[str, float] = {}
         self.environment = {
             **os.environ, "SPARSETUNE_CACHE": str(self.cache), "SPARSETUNE_DATABASE": str(self.database),
@@ -60,7 +60,7 @@ class Victims:
         }  # fmt: skip
 
     def commands(self, kind: str, seed: int) -> list[list[str]]:
-        """Return the commands of a kind; campaigns of another seed have to be measured anew."""
+        """Return the commands of a kind; campaigns of another seed must be measured anew."""
         given = ["-i", "A=random:uniform:300x200:nnz=2000", "--seed", str(seed)]
         search = [*given, "--trials", "4", "--time-budget", "2"]
         match kind:
@@ -81,7 +81,7 @@ class Victims:
         self._seconds.setdefault(kind, time.monotonic() - started)
 
     def kill(self, kind: str, seed: int) -> None:
-        """Start commands of a kind, with or without the objects that others have compiled, and kill them, mostly in the middle."""
+        """Start commands of a kind, with or without the objects that others have compiled, and kill them, mostly midway."""
         if self._random.random() < 0.5:
             for entries in self.cache.glob("[0-9a-f][0-9a-f]"):
                 shutil.rmtree(entries)
@@ -119,7 +119,7 @@ class Victims:
             return store.check()
 
     def remnants(self) -> Iterator[Path]:
-        """Yield files and folders that commands which were never killed do not leave."""
+        """Yield files and folders that only killed commands leave behind."""
         for path in self.cache.iterdir():
             for entry in path.iterdir() if len(path.name) == 2 else ():
                 names = {file.name for file in entry.iterdir()}
@@ -150,7 +150,8 @@ KINDS = ("tune", "run", "suite", "two tunings")
 
 
 def rehearse(folder: Path, count: int, seed: int, kinds: tuple[str, ...] = KINDS) -> Victims:
-    """Kill commands so often, and check after each that nothing lives on and no record is lost, after good runs that nothing is left."""
+    """Kill commands ``count`` times. Check after each that no process and all records are left, and after good runs that no files are
+    left."""
     victims, seeds = Victims(folder, seed), random.Random(seed)
     for kind in kinds:
         victims.finish(kind, 10_000)
@@ -168,7 +169,7 @@ def rehearse(folder: Path, count: int, seed: int, kinds: tuple[str, ...] = KINDS
         print(f"kill {number + 1} of {count}, {kind}: {records} records", flush=True)
     for kind in kinds:
         victims.finish(kind, 20_000)
-    victims.finish("run", 20_000)  # campaigns whose time is up end compilers too; what these leave goes with the next command
+    victims.finish("run", 20_000)  # campaigns whose time is up end compilers too; the next command removes what these leave
     assert victims.problems() == []
     left = list(victims.remnants())
     assert not left, f"there is left {left}"

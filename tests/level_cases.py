@@ -19,7 +19,7 @@ SCHEDULES = (
 
 
 def scattered(rows: int = 23, columns: int = 37, seed: int = 0) -> np.ndarray:
-    """Return a matrix, some of whose rows are empty, and in one of which everything is stored."""
+    """Return a matrix, some of whose rows are empty, and one of which is full."""
     rng = np.random.default_rng(seed)
     dense = np.where(rng.random((rows, columns)) < 0.2, rng.standard_normal((rows, columns)), 0.0)
     dense[[0, rows // 3, rows - 1]] = 0.0

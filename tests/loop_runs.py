@@ -37,7 +37,7 @@ def source_of(kernel: Function, vector_bytes: int, heading: str = "") -> str:
 def vectorized(
     kernel: Function, vector_bytes: int, masks: bool = False, gathers: int | None = None, gather_bytes: int = 64, without: str = ""
 ) -> Function:
-    """Return a function after the passes that make vectors and what comes before them, but one, simplified at the end alone."""
+    """Return a function after the passes up to those that make vectors, except ``without``, simplified only at the end."""
     setting = Setting(VectorUnit(vector_bytes, masks, gathers, gather_bytes), kernel)
     names = [each.name for each in CPU.passes]
     for each in CPU.passes[names.index("flags") : names.index("streams")]:
@@ -56,7 +56,7 @@ def run_compiled(
     """Compile a function as it stands, run it, and return what it published. Raises MemoryError on status 1."""
     ffi = interface()
     library = load_kernel(print_c(kernel), find_compiler(compiler), default_flags() if flags is None else flags)
-    library.st_spares = ffi.NULL  # what is released goes back to the system, where tests look for leaks
+    library.st_spares = ffi.NULL  # released memory goes back to the system, where tests look for leaks
     assembled = [parameter for parameter in kernel.arrays if parameter.assembled]
     held = [ffi.NULL if array is None else ffi.from_buffer(array) for array in arrays]
     pointers, lengths = ffi.new("void *[]", held), ffi.new("int64_t[]", [*sizes, *([0] * len(assembled)), 0])

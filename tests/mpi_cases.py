@@ -1,4 +1,5 @@
-"""What every rank runs in the tests of distributed tensors: results against one rank, bytes against what was computed before."""
+"""What every rank runs in the tests of distributed tensors: results are compared with those of one rank, bytes with those computed
+before."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ OPTIONS: dict[str, Any] = {"schedule": "default", "threads": 1}
 
 
 def dense(*shape: int, seed: int = 0, dtype: str = "float64") -> np.ndarray:
-    return np.random.default_rng([seed, *shape]).integers(1, 9, shape).astype(dtype)  # sums in any order are the same
+    return np.random.default_rng([seed, *shape]).integers(1, 9, shape).astype(dtype)  # exact in any order of summation
 
 
 FACTORS = {"C": dense(11, R), "D": dense(13, R, seed=1), "E": dense(2, R, seed=2)}
@@ -59,7 +60,7 @@ def same(found: Any, expected: Any) -> None:
 
 
 def counted(work: Any) -> tuple[Any, int]:
-    """Return what some work gives, and the bytes that all ranks sent meanwhile."""
+    """Return the result of some work, and the bytes that all ranks sent meanwhile."""
     before, objects = COUNTED.sent[0], COUNTED.objects[0]
     result = work()
     assert COUNTED.objects[0] == objects
@@ -67,7 +68,7 @@ def counted(work: Any) -> tuple[Any, int]:
 
 
 def check(expression: str, whole: Tensor, spread: Any, output_format: str | None = None, **more: Any) -> None:
-    """Compare a result, gathered and not, with one rank's; and its bytes with those computed before."""
+    """Compare a result, gathered and distributed, with that of one rank, and its bytes with those computed before."""
     expected = st.evaluate(expression, used(expression, B=whole, **more), output_format=output_format, **OPTIONS)
     for gather in (True, False):
         operands = used(expression, B=spread, **more)
@@ -96,7 +97,7 @@ def check_tensors() -> None:
         check(SPARSE[0], whole, spread, "csf")
         same(spread.gather(), whole)
         for expression in (MTTKRPS[1], DENSE[2]):
-            check(expression, whole, whole)  # every rank has it, and takes its part
+            check(expression, whole, whole)  # every rank has the whole operand and takes its part
 
 
 def check_repeated_indices() -> None:
@@ -110,7 +111,7 @@ def check_repeated_indices() -> None:
 
 
 def check_distributed_factors() -> None:
-    """Results stay where they are and are replicated from there; what is elsewhere is moved first."""
+    """Results stay where they are and are replicated from there; operands elsewhere are moved first."""
     whole = entries(40)
     spread = st.distributed.tensor(whole if COMM.rank == 0 else None)
     first = st.distributed.evaluate(MTTKRPS[0], used(MTTKRPS[0], B=spread), gather=False, **OPTIONS)
@@ -174,7 +175,7 @@ def check_real(path: str) -> None:
 
 
 st.distributed.tensor(entries(1))
-VERSIONS = 64 * (COMM.size - 1) if COMM.size > 1 else 0  # what comparing versions sent, which is no tensor
+VERSIONS = 64 * (COMM.size - 1) if COMM.size > 1 else 0  # bytes for the comparison of versions, not for tensors
 check_tensors()
 check_repeated_indices()
 check_distributed_factors()

@@ -1,4 +1,4 @@
-"""Communicators that count what stands in the buffers at the calls of MPI: an independent count of what ranks send to others."""
+"""Communicators that count the bytes in the buffers of MPI calls: an independent count of what ranks send to others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Counting:
-    """A communicator of mpi4py whose calls are counted, those of communicators made from it too.
+    """A communicator of mpi4py that counts its calls and those of communicators made from it.
 
     Attributes:
         sent: [bytes that this rank has sent to others]; shared among all communicators.

@@ -39,7 +39,7 @@ rng = np.random.default_rng(0)
 coordinates = rng.integers(0, 40, (3, 500))
 spread = st.distributed.tensor((coordinates, rng.random(500)) if rank == 0 else None)
 factor = rng.random((40, 100_000))
-evaluate = st.distributed.evaluate  # imported while there is memory for that
+evaluate = st.distributed.evaluate  # imported while there is enough memory
 expression = "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)"
 if how == "kill" and unlucky:
     ranks.World.reduce_scatter = die  # type: ignore[method-assign, assignment]

@@ -1,4 +1,4 @@
-"""What each of several processes does that compile the same source at the same moment."""
+"""Run by each of several processes that compile the same source at the same moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""More of what somebody gives as an operand: broken parts of sparse arrays, memory of other owners, what the standard library holds."""
+"""More objects that somebody gives as an operand: broken parts of sparse arrays, memory of other owners, objects of the standard
+library."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def containers() -> dict[str, Make]:
 
 
 def parts_of_sparse() -> dict[str, Make]:
-    """Sparse arrays of which one part was replaced by something else, which may be right all the same."""
+    """Sparse arrays with one part replaced; some are still valid."""
     of_csr: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "data strided": ("data", lambda a: np.repeat(a, 2)[::2]),
         "data reversed": ("data", lambda a: a[::-1].copy()[::-1]),
@@ -133,7 +134,7 @@ def released() -> Any:
 
 
 def memory() -> dict[str, Make]:
-    """Memory that others own, as its owner offers it."""
+    """Memory of other owners, in the ways that they offer it."""
     return {
         "memoryview, cast": lambda: memoryview(MATRIX.tobytes()).cast("d"),
         "memoryview, two modes": lambda: memoryview(MATRIX.tobytes()).cast("B").cast("d", (4, 4)),
@@ -200,7 +201,7 @@ def dead() -> Any:
 
 
 def of_the_library() -> dict[str, Make]:
-    """What Python's library holds."""
+    """Objects of Python's standard library."""
     makes: tuple[Make, ...] = (
         Point, lambda: Point, dead, lambda: weakref.ref(Point), threading.Lock, queue.Queue, lambda: re.compile("a"),
         itertools.count, lambda: itertools.cycle([1]), lambda: itertools.repeat(1.0), lambda: itertools.chain([1], [2]),
@@ -215,7 +216,7 @@ def of_the_library() -> dict[str, Make]:
 
 
 def pairs() -> dict[str, Make]:
-    """Coordinates and values, and what is neither."""
+    """Pairs of coordinates and values, and pairs of other things."""
     at, two = np.array([[0, 2], [1, 0]]), np.ones(2)
     makes: tuple[Make, ...] = (
         lambda: (at.astype(np.uint64), two), lambda: (at.astype(object), two), lambda: (at + 2**62, two), lambda: (at > 0, two),

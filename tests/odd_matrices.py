@@ -1,4 +1,4 @@
-"""Sparse matrices of SciPy, whole and broken, and what other packages have that somebody gives as an operand."""
+"""Sparse matrices of SciPy, valid and broken, and objects of other packages that somebody gives as an operand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 MATRIX = np.array([[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, 1, 0], [0, 1, 0, 2]], dtype=float)
-"""What every right object stands for: small whole numbers, which are the same in every dtype; the second row is empty."""
+"""The matrix that every valid object represents: small whole numbers, which are the same in every dtype; the second row is empty."""
 
 Make = Callable[[], Any]
 
@@ -92,7 +92,7 @@ def broken_sparse() -> dict[str, Make]:
 
 
 def of_others() -> dict[str, Make]:
-    """What other packages have, where they are installed."""
+    """Objects of other packages, if these are installed."""
     return {**of_pandas(), **of_pydata(), **of_networkx(), **of_torch()}
 
 

@@ -1,4 +1,4 @@
-"""Objects that somebody gives as an operand: right ones of every kind, wrong ones, and ones that lie."""
+"""Objects that somebody gives as an operand: valid ones of every kind, invalid ones, and ones that lie."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def dense() -> dict[str, Make]:
 
 
 def of_python() -> dict[str, Make]:
-    """What Python has, and people try."""
+    """Objects of Python that people try."""
     values: dict[str, Make] = {
         "None": lambda: None,
         "ellipsis": lambda: ...,
@@ -163,7 +163,7 @@ def loop() -> Any:
 
 
 def of_numpy() -> dict[str, Make]:
-    """What NumPy has beside arrays of numbers."""
+    """Objects of NumPy other than arrays of numbers."""
     scalars = ("float64", "float32", "float16", "longdouble", "int8", "uint64", "bool_", "complex64", "complex128", "clongdouble")
     found: dict[str, Make] = {f"numpy {name}": lambda name=name: getattr(np, name)(2) for name in scalars}
     others: dict[str, Make] = {
@@ -321,7 +321,7 @@ def hostile() -> dict[str, Make]:
 
 
 def stands_for(given: Any) -> np.ndarray[Any, Any]:
-    """Return the array of an object, as its own package has it."""
+    """Return the array of an object, as its own package converts it."""
     library = type(given).__module__.partition(".")[0]
     if library == "torch":
         plain = given.detach()

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own for the length of a test module, where its programs are installed."""
+"""A PostgreSQL server for one test module, if its programs are installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def programs() -> Path | None:
 
 
 def user() -> str | None:
-    """Return whom to run the server as (it refuses to run as root), or None where there is nobody."""
+    """Return the user to run the server as (it refuses to run as root), or None where there is none."""
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid()).pw_name
     return "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else None

@@ -15,7 +15,8 @@ Typed = tuple[tuple[str, object], ...]
 
 
 def answers(query: Query, relations: Relations, values: Iterable[object]) -> set[tuple]:
-    """Return the head tuples of a query, every variable tried on every value; a clause is checked once it is decided."""
+    """Return the head tuples of a query, with every variable tried on every value; a clause is checked once all its variables have
+    values."""
     domain = list(values)
     quantified: list[Term] = sorted({term for one in query.clauses for term in one.arguments} - set(query.names), key=repr)
     names: list[Term] = [*query.names, *quantified]

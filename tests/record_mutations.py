@@ -1,4 +1,4 @@
-"""Records that are none, nearly none, or still good: random ones, and mutations of good ones, from a seed."""
+"""Random values and mutations of good records, from a seed: invalid, nearly valid, or still good."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GOOD = (
 
 
 def lines(seed: int, count: int) -> Iterator[Any]:
-    """Yield what might be records, as JSON gives them: of ten, nine are good ones that were changed in one to three places."""
+    """Yield candidates for records, as JSON gives them: nine of ten are good records changed in one to three places."""
     rng = random.Random(seed)
     good = [json.loads(json.dumps(to_json(record))) for record in GOOD]
     for _ in range(count):
@@ -68,7 +68,7 @@ def anything(rng: random.Random, depth: int) -> Any:
 
 
 def change(rng: random.Random, line: dict[str, Any]) -> None:
-    """Change a record in one place: another value, the value of another place, a field that goes, one that comes."""
+    """Change a record in one place: another value, the value of another place, a field less, a field more."""
     places = list(_places(line))
     holder, key = rng.choice(places)
     match rng.randrange(10):
@@ -89,7 +89,7 @@ def change(rng: random.Random, line: dict[str, Any]) -> None:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every place in a value of JSON, as what holds it and its key."""
+    """Yield every place in a value of JSON, as its container and key."""
     for key in value if isinstance(value, dict) else range(len(value)):
         yield value, key
         if isinstance(value[key], (dict, list)) and value[key] is not DEEP:

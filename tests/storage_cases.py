@@ -17,9 +17,8 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 def stored_entries(tensor: Tensor) -> dict[tuple[int, ...], Any]:
-    """Return the stored entries by coordinates in mode order, checking every promise that the level arrays make.
-
-    Kinds that are not the library's are taken by what they decode to.
+    """Return the stored entries by coordinates in mode order, checking every promise that the level arrays make. Kinds that are not
+    the library's are decoded first.
     """
     if not OWN.issuperset(tensor.format.levels):
         tensor = decoded(tensor)
@@ -161,8 +160,8 @@ def formats(draw: st.DrawFn, order: int) -> Format:
 
 
 def holds_many(format: Format) -> bool:
-    """Return whether a format can hold any entries: singletons stand below compressed levels only, or below singletons, and it is not of
-    symmetric matrices alone."""
+    """Return whether a format can hold any entries: singletons stand only below compressed levels or singletons, and no kind is for
+    symmetric matrices only."""
     if format.mirrors:
         return False
     for level, kind in enumerate(format.levels):

@@ -54,9 +54,9 @@ def decision(**changes: Any) -> Decision:
 
 
 def of_this_version(problem: Problem, schedule: str) -> dict[str, str]:
-    """Return what a decision says of generator, compiler and flags that was made now, for a schedule in canonical names."""
+    """Return the generator, compiler and flags of a decision that is made now, for a schedule in canonical names."""
     try:
         compiler, flags = compile_problem(problem, problem.from_canonical(schedule)).built_by
-    except SparsetuneError:  # of what was never legal, or is for a GPU, nothing was compiled
+    except SparsetuneError:  # nothing is compiled for illegal schedules and for GPUs
         compiler, flags = "", ""
     return {"code": code_version(), "compiler": compiler, "flags": flags}

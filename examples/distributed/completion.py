@@ -1,8 +1,8 @@
-"""Tensor completion over MPI: factors whose product is near the entries that are known, by alternating least squares, row by row.
+"""Tensor completion over MPI: factors whose product is near the known entries, by alternating least squares, row by row.
 
     mpiexec -n 4 python examples/distributed/completion.py [TENSOR] [--rank 4] [--iterations 10] [-o FACTORS.npz]
 
-A row of a factor solves a system of its own, made of the known entries that it meets (Karlsson, Kressner, Uschmajew, "Parallel
+Each row of a factor solves its own system, made of the known entries in its slice (Karlsson, Kressner, Uschmajew, "Parallel
 algorithms for tensor completion in the CP format", section 2). The model at the known entries is a TTTP (Kanakagiri, Solomonik,
 equation 3): a sparse result, which stays where the tensor is.
 """
@@ -44,7 +44,7 @@ def complete(tensor: Any, rank: int, iterations: int) -> list[NDArray[Any]]:
 
 
 def squared_error(tensor: Any, known: Any, factors: list[NDArray[Any]], norm2: float) -> float:
-    """Return the sum of squares of what the model misses at the known entries: |T|^2 - 2 <T, M> + <M, M>, M the model there."""
+    """Return the sum of squared errors of the model at the known entries: |T|^2 - 2 <T, M> + <M, M>, M the model there."""
     order = len(factors)
     indices, given = ",".join(NAMES[:order]), {f"F{mode}": factor for mode, factor in enumerate(factors)}
     product = factors_of(order, None, "r")

@@ -19,7 +19,7 @@ NAMES = "ijklmnopq"
 
 
 def mttkrp(order: int, mode: int) -> str:
-    """Return the expression of one, such as ``A(i,r) = T(i,j,k) * B(j,r) * C(k,r)``; factor m is called Fm."""
+    """Return the expression of an MTTKRP, such as ``A(i,r) = T(i,j,k) * B(j,r) * C(k,r)``; factor m is called Fm."""
     indices = NAMES[:order]
     factors = "".join(f" * F{other}({indices[other]},r)" for other in range(order) if other != mode)
     return f"A({indices[mode]},r) = T({','.join(indices)}){factors}"

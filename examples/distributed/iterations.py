@@ -16,7 +16,7 @@ FIRST = MPI.COMM_WORLD.Get_rank() == 0
 
 
 def arguments(about: str, tensor: str) -> argparse.Namespace:
-    """Return what the command line says: ``tensor``, ``rank``, ``iterations`` and ``output``."""
+    """Return the arguments of the command line: ``tensor``, ``rank``, ``iterations`` and ``output``."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("tensor", nargs="?", default=tensor, help="a .tns or .mtx file, or a name of 'tune-kernel data list'")
     parser.add_argument("--rank", type=int, default=8, help="columns of each factor")
