@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def tune_problem(
     folder = studies_folder(store.url)
     search = Search(space, budget.trials, seed, folder and folder / f"{campaign.key}.journal", campaign.key)
     with Runner(problem, worker, settings.policy) as runner:
-        stand_in = begun(trials, runner, _quickest(problem, space, allowed), start, allowed, limit + _OVERTIME)
+        stand_in = begun(trials, runner, _quickest(problem, space, untuned, allowed), start, allowed, limit + _OVERTIME)
         runner.end = limit - _FINAL_SHARE / 2 * allowed if limit < math.inf and allowed > _LEAST_SECONDS else limit
         with suppress(TimeOver):
             encoded = foremost_encoded(problem, space.templates, int(_ENCODED_SHARE * budget.trials))
@@ -185,12 +186,18 @@ def tune_problem(
     return found
 
 
-def _quickest(problem: Problem, space: Space, allowed: float) -> str:
+def _quickest(problem: Problem, space: Space, untuned: str, allowed: float) -> str:
     """Return the schedule that makes the reference result: the one expected to be the fastest, if it is far faster than the default one or
-    the default may take much of the ``allowed`` seconds; else the default."""
-    first = space.templates[0].fill() if space.templates else Schedule()
-    gain, seconds = expected_gain(problem, first)
-    return str(first) if first.directives and (gain > FAR or (gain > 1 and seconds > _MUCH * allowed)) else DEFAULT
+    the default may take much of the ``allowed`` seconds; else the default.
+
+    It is the first of the space or what is used untuned: where time was too short for pruning, nothing but the default is in the space. It
+    goes through canonical names, so that its code is that of the trial that may stand in for the default's.
+    """
+    first = problem.to_canonical(space.templates[0].fill()) if space.templates else DEFAULT
+    written = [problem.from_canonical(name) for name in dict.fromkeys((first, untuned)) if name != DEFAULT]
+    found = [(*expected_gain(problem, schedule), str(schedule)) for schedule in written]
+    gain, seconds, quickest = max(found, key=itemgetter(0), default=(1.0, 0.0, DEFAULT))
+    return quickest if gain > FAR or (gain > 1 and seconds > _MUCH * allowed) else DEFAULT
 
 
 def make_budget(trials: int, seconds: float | None) -> Budget:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse
 from sparsetune.compiler.errors import TuningError
+from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space.template import Template
 from sparsetune.tuner import beginning, session
 from sparsetune.tuner.commands.tune import as_json
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.worker_process import Worker
+from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import Status
+from sparsetune.tuner.search.space import Space
 from tuner_campaigns import FAKE, campaign
 
 HANGS = (*FAKE, "hang")
@@ -72,6 +78,19 @@ def test_the_default_makes_the_reference_where_what_should_be_quicker_does_not_e
     result = campaign(database, seconds=60.0)
     assert str(result.best) == "unroll(j, 2)"
     assert result.speedup == pytest.approx(4, rel=0.05)
+
+
+def test_what_is_used_untuned_makes_the_reference_where_there_was_no_time_for_pruning() -> None:
+    """Only the default was left in the space, and a chain of 20 matrices, which it never ends, had no reference result within 20 s."""
+    draw = np.random.default_rng(0)
+    factors = [f"A{number}(i{number},i{number + 1})" for number in range(9)]
+    matrices = {name[:2]: scipy.sparse.random_array((200, 200), density=0.02, format="csr", rng=draw) for name in factors}
+    problem = make_problem("Z(i0,i9) = " + " * ".join(factors), matrices, threads=1)
+    untuned, unpruned = session._untuned(problem), Space((Template(),), problem.to_canonical)
+    quickest = session._quickest(problem, unpruned, untuned, 20.0)
+    assert quickest != ""
+    assert problem.to_canonical(Schedule(quickest)) == untuned
+    assert session._quickest(problem, unpruned, "", 20.0) == ""
 
 
 def test_trial_that_outlasts_the_time_budget_is_not_a_failure(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
