@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from ..compiler.deadline import TimeOver
 from ..compiler.schedule.schedule import Schedule
 from .account import FIELD, account_of
 from .beginning import StandIn
@@ -36,7 +34,7 @@ def played(
 ) -> tuple[Verdict, Samples]:
     """Measure in turn the fastest trials, the default (or its stand-in) and the schedule used before tuning, as many as there is time for.
 
-    Without time for that, or if the default fails now, the times of trials decide.
+    If the time is over before a round has ended, or the default fails now, the times of trials decide.
     """
     seconds = min(policy.final_seconds, seconds)
     base = DEFAULT if stand_in is None else stand_in.canonical
@@ -47,18 +45,18 @@ def played(
         if not others:
             raise nothing_within(runner.problem)
         chosen |= {trial.canonical: trial for trial in sorted(others, key=_expected)[:1]}
+    default, others = chosen[base], [trial for name, trial in chosen.items() if name != base]
+    once = {schedule: [(_expected(trial),)] for schedule, trial in chosen.items()}
+    if not others:
+        return Verdict.uncontested(base, _expected(default)), once
     beaten = _is_beaten(chosen, policy, base)
     chosen = _in_time(chosen, trials.measured(untuned), beaten, policy, seconds, base)
     samples: dict[str, list[tuple[float, ...]]] = {schedule: [] for schedule in chosen}
-    once = {schedule: [(_expected(trial),)] for schedule, trial in chosen.items()}
-    if len(chosen) == 1:
-        return Verdict.uncontested(base, _expected(chosen[base])), once
-    best = min((trial for trial in chosen.values() if trial.canonical != base), key=_expected)
 
     def run(schedule: str) -> Burst | None:
         if beaten and schedule == base:  # a hopeless one is timed once
             samples[base] = once[base]
-            return Burst(_expected(chosen[base]))
+            return Burst(_expected(default))
         found = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _expected(chosen[schedule]))
         if found is None:
             return None
@@ -67,14 +65,14 @@ def played(
         sample = Sample.from_row(row)
         return Burst(sample.alone, sample.company.disturbed, crowded)
 
-    verdict = None
-    with suppress(TimeOver):
-        verdict = play(list(chosen), run, base, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
+    verdict = play(list(chosen), run, base, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
+    best = _surest(default, others)
     if verdict is None:  # no time is left, or the default failed in the finals: it hung, or memory ran out
-        return _by_trials(chosen[base], best, is_eligible), once
-    if verdict.disturbed and not chosen[base].disturbed and not best.disturbed:
-        told = _by_trials(chosen[base], best, is_eligible)  # the trials, at least, were not disturbed
-        if told.against_default.low > 1 or verdict.winner == base:  # a trial's few samples may leave open what many rounds decide
+        return _by_trials(default, best, is_eligible), once
+    if verdict.disturbed and not default.disturbed and not best.disturbed:
+        told = _by_trials(default, best, is_eligible)  # the trials, at least, were not disturbed
+        is_sure = told.against_default.low > 1 and best is min(others, key=_expected)
+        if is_sure or verdict.winner == base:  # a trial's few samples may leave open what many rounds decide
             return told, once
     return verdict, samples
 
@@ -98,22 +96,31 @@ def _is_beaten(chosen: Mapping[str, Trial], policy: Policy, base: str) -> bool:
 def _in_time(
     chosen: Mapping[str, Trial], untuned: Trial | None, beaten: bool, policy: Policy, seconds: float, base: str
 ) -> dict[str, Trial]:
-    """Drop the slowest finalists until there is time for enough rounds. The default, the best and the schedule used before tuning stay."""
+    """Drop the slowest finalists until there is time for enough rounds. The default, the fastest, the fastest undisturbed one and the
+    schedule used before tuning stay."""
     left = dict(chosen)
-    best = min(left.values(), key=lambda trial: (trial.canonical == base, _expected(trial)))
-    kept = {base, best.canonical, *([] if untuned is None else [untuned.canonical])}
+    others = sorted((trial for name, trial in left.items() if name != base), key=_expected)
+    leaders = [*others[:1], *[trial for trial in others if not trial.disturbed][:1]]
+    kept = {base, *(trial.canonical for trial in leaders), *([] if untuned is None else [untuned.canonical])}
 
     def needed() -> float:
         return sum(_round_seconds(policy, _expected(trial)) for name, trial in left.items() if name != base or not beaten)
 
-    while MIN_ROUNDS * needed() > seconds and (others := [trial for name, trial in left.items() if name not in kept]):
-        del left[max(others, key=_expected).canonical]
+    while MIN_ROUNDS * needed() > seconds and (rest := [trial for name, trial in left.items() if name not in kept]):
+        del left[max(rest, key=_expected).canonical]
     return left
 
 
 def _expected(trial: Trial) -> float:
     """Return the time of a trial; infinity if it failed."""
     return trial.seconds or math.inf
+
+
+def _surest(default: Trial, others: Sequence[Trial]) -> Trial:
+    """Return the fastest that is surely faster than the default by undisturbed trials of both; if there is none, the fastest. (A time that
+    was taken in company may be too short, and its interval is wide: beside the default it decides nothing, and kept out what does.)"""
+    sure = [trial for trial in others if not (trial.disturbed or default.disturbed) and _compared(default, trial).low > 1]
+    return min(sure or others, key=_expected)
 
 
 def _by_trials(default: Trial, best: Trial, is_eligible: bool) -> Verdict:

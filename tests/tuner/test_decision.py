@@ -15,8 +15,13 @@ from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner import decision, session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.lookup import NOTHING, Match, lookup_problem
+from sparsetune.tuner.measure.company import Company
 from sparsetune.tuner.measure.finals import Comparison, Verdict, play
+from sparsetune.tuner.measure.outcomes import Measured
 from sparsetune.tuner.measure.policy import Policy
+from sparsetune.tuner.measure.runner import Runner
+from sparsetune.tuner.measure.sampling import Sample
+from sparsetune.tuner.records import Status
 from sparsetune.tuner.session import check_schedules
 from sparsetune.tuner.trials import Trial
 from tuner_campaigns import SETTINGS, campaign, spmv
@@ -32,12 +37,8 @@ def test_a_long_default_that_is_hopeless_is_not_raced(database: Path) -> None:
     assert len(finals["unroll(i1, 2)"].samples) == policy.final_rounds
 
 
-def no_time(*_given: object, **_named: object) -> Verdict:
-    raise TimeOver
-
-
-def the_default_is_lost(*_given: object, **_named: object) -> None:
-    """As a process that was stopped for minutes is taken for one that hangs."""
+def no_time(*_given: object, **_named: object) -> None:
+    """As where the time is over before a round has ended, or a process that was stopped for minutes is taken for one that hangs."""
 
 
 def only_disturbed(*given: Any, **named: Any) -> Verdict:
@@ -46,7 +47,7 @@ def only_disturbed(*given: Any, **named: Any) -> Verdict:
     return replace(verdict, winner="", against_default=Comparison(1.0, 1.0, 1.0), disturbed=True)
 
 
-@pytest.mark.parametrize("finals", [no_time, only_disturbed, the_default_is_lost])
+@pytest.mark.parametrize("finals", [no_time, only_disturbed])
 def test_finals_without_a_verdict_of_their_own_leave_the_decision_to_the_trials(
     database: Path, monkeypatch: pytest.MonkeyPatch, finals: Callable[..., Verdict | None]
 ) -> None:
@@ -80,6 +81,45 @@ def test_disturbed_finals_decide_where_the_trials_leave_it_open(database: Path, 
     result = campaign(database)
     assert str(result.best) != ""
     assert result.speedup > result.speedup_low > 1
+
+
+@pytest.mark.parametrize(("end", "best"), [(0.030, "unroll(j, 8)"), (0.012, "unroll(j, 2)")])
+def test_rounds_that_were_played_before_the_time_was_over_decide(
+    database: Path, monkeypatch: pytest.MonkeyPatch, end: float, best: str
+) -> None:
+    """They were thrown away. On the simulated clock two rounds fit into 30 ms, and less than one into 12; trials say otherwise."""
+    now = 0.0
+
+    def burst(_runner: object, schedule: str, *_given: float) -> tuple[tuple[float, ...], bool]:
+        nonlocal now
+        seconds = 0.002 if schedule == "unroll(j, 8)" else 0.004
+        now += seconds
+        if now > end:
+            raise TimeOver
+        return tuple(Sample(seconds, Company(seconds)).as_row()), False
+
+    monkeypatch.setattr(Runner, "burst", burst)
+    result = campaign(database, policy=replace(SETTINGS.policy, final_margin=100.0))
+    assert str(result.best) == best
+
+
+@pytest.mark.parametrize("finals", [no_time, only_disturbed])
+def test_what_undisturbed_trials_confirm_wins_where_company_left_no_finals(
+    database: Path, monkeypatch: pytest.MonkeyPatch, finals: Callable[..., Verdict | None]
+) -> None:
+    """What was lucky in company led, its interval said nothing, and the default was chosen."""
+    times = {"": (3.0, 2.9, 3.1), "unroll(j, 1)": (2.0, 1.95, 2.1), "unroll(j, 2)": (1.8, 0.9, 3.6)}
+
+    def measure(_runner: object, schedule: str, _rival: object = None) -> Measured:
+        seconds, low, high = times.get(schedule, (4.0, 3.9, 4.1))
+        row = tuple(Sample(seconds, Company(seconds)).as_row())
+        return Measured(Status.OK, seconds, low, high, (row,), disturbed=schedule == "unroll(j, 2)")
+
+    monkeypatch.setattr(Runner, "measure", measure)
+    monkeypatch.setattr("sparsetune.tuner.decision.play", finals)
+    result = campaign(database)
+    assert str(result.best) == "unroll(j, 1)"
+    assert (result.speedup, result.speedup_low) == pytest.approx((3.0 / 2.0, 2.9 / 2.1))
 
 
 def entered(database: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[str]:
@@ -132,11 +172,20 @@ def test_as_many_finalists_as_there_is_time_for(database: Path, monkeypatch: pyt
     assert len(first) > len(second) == 2
 
 
+def trials_of(**seconds: float) -> dict[str, Trial]:
+    """Return trials that took so many seconds, those called "lucky" in company."""
+    named = {name: SimpleNamespace(canonical=name, seconds=one, disturbed=name == "lucky") for name, one in seconds.items()}
+    return {name: cast(Trial, one) for name, one in named.items()}
+
+
 def test_calls_around_tiny_kernels_count_where_finalists_are_chosen() -> None:
     """Six rounds of five finalists of a microsecond took 2.7 s of a budget of three: calls from Python take four times as long."""
-    times = 1e-6, 8e-7, 9e-7, 9e-7
-    trials = {name: cast(Trial, SimpleNamespace(canonical=name, seconds=seconds)) for name, seconds in zip("dabc", times, strict=True)}
-    left = decision._in_time(trials, None, False, Policy(), 0.75, "d")
+    left = decision._in_time(trials_of(d=1e-6, a=8e-7, b=9e-7, c=9e-7), None, False, Policy(), 0.75, "d")
     assert list(left) == ["d", "a"]
-    slower = {name: cast(Trial, SimpleNamespace(canonical=name, seconds=1e-4)) for name in "dabc"}
-    assert len(decision._in_time(slower, None, False, Policy(), 0.75, "d")) == 4
+    assert len(decision._in_time(trials_of(d=1e-4, a=1e-4, b=1e-4, c=1e-4), None, False, Policy(), 0.75, "d")) == 4
+
+
+def test_the_fastest_undisturbed_trial_plays_in_the_finals() -> None:
+    """What was lucky in company took its place where there was little time."""
+    left = decision._in_time(trials_of(d=3e-3, lucky=1.8e-3, sure=2e-3, other=2.1e-3), None, False, Policy(), 1e-6, "d")
+    assert list(left) == ["d", "lucky", "sure"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, pairwise, permutations
 
 import pytest
+from sparsetune.compiler.deadline import TimeOver
 from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.finals import Burst, Verdict, compare, play
@@ -351,6 +352,41 @@ def test_failing_finalist_is_taken_out() -> None:
 
 def test_failing_default_gives_no_verdict() -> None:
     assert play(["", "a"], lambda name: None if name == "" else Burst(1.0), "", 6) is None
+
+
+def in_seconds(end: float, times: Mapping[str, Sequence[float]]) -> Verdict | None:
+    """Play finals whose time is over at a moment of a simulated clock; a burst takes one run."""
+    now, calls = 0.0, dict.fromkeys(times, 0)
+
+    def run(name: str) -> Burst:
+        nonlocal now
+        seconds = times[name][calls[name] % len(times[name])]
+        calls[name] += 1
+        now += seconds
+        if now > end:
+            raise TimeOver
+        return Burst(seconds)
+
+    return play(list(times), run, "", 6, clock=lambda: now)
+
+
+def test_rounds_that_were_played_decide_where_the_time_is_over() -> None:
+    verdict = in_seconds(27.0, {"": (4.0, 4.4, 4.0), "a": (2.0, 2.0, 2.0), "b": (3.0, 3.0, 3.0)})
+    assert verdict is not None
+    assert (verdict.winner, verdict.ties, verdict.disturbed) == ("a", (), False)
+    assert verdict.times[""] == (4.0, 4.4)
+    assert verdict.against_default.ratio == pytest.approx(2.1)
+    assert verdict.against_default.low < 2.0 < 2.2 < verdict.against_default.high
+    assert in_seconds(8.9, {"": (4.0,), "a": (2.0,), "b": (3.0,)}) is None
+
+
+def test_one_round_tells_no_small_difference() -> None:
+    alike = in_seconds(11.0, {"": (4.0,), "a, very long": (2.98,), "short": (3.0,)})
+    assert alike is not None
+    assert (alike.winner, alike.ties) == ("short", ("a, very long",))
+    default = in_seconds(8.0, {"": (4.0,), "a": (3.95,)})
+    assert default is not None
+    assert (default.winner, default.ties) == ("", ("a",))
 
 
 def test_a_thread_is_not_taken_for_two_where_others_keep_the_cores() -> None:

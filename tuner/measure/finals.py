@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from ...compiler.deadline import TimeOver
 from .order_statistics import FEWEST, median, median_interval_ranks
 from .rotation import turns
 from .sampling import PATIENCE
@@ -68,7 +69,7 @@ class Verdict:
         times: for each name, the seconds in every round that counts.
         against_default: the winner against the default.
         ties: names of the others that are not surely slower than the winner.
-        disturbed: whether rounds count that were disturbed, since there were fewer than ``MIN_ROUNDS`` others.
+        disturbed: whether rounds count that were disturbed, since there were too few others.
     """
 
     winner: str
@@ -102,7 +103,8 @@ def play(
 
     Args:
         names: the finalists, the default among them.
-        run: returns one burst of a finalist; None where it fails, which takes it out.
+        run: returns one burst of a finalist; None where it fails, which takes it out. Raises ``TimeOver`` when all time is over: then the
+            rounds that were played decide, however few they are.
         default: the name of the default.
         rounds: how many undisturbed rounds to play; more while it is not known which finalists are close to the fastest, but at most four
             times as many in all; at least ``MIN_ROUNDS`` whatever the time.
@@ -111,7 +113,7 @@ def play(
         is_eligible: whether the default may win; if not, it only is compared with.
 
     Returns:
-        None if the default itself failed.
+        None if the default itself failed, or the time was over within the first round.
     """
     started, wanted = clock(), max(rounds, MIN_ROUNDS)
     found: list[dict[str, Burst]] = []
@@ -121,7 +123,10 @@ def play(
         enough = len(quiet) >= wanted and _settled(_times(quiet, left))
         if enough or len(found) >= PATIENCE * wanted or (len(found) >= MIN_ROUNDS and clock() - started > seconds):
             break
-        bursts = {name: run(name) for name in order if name in left}
+        try:
+            bursts = {name: run(name) for name in order if name in left}
+        except TimeOver:
+            break
         one = {name: burst for name, burst in bursts.items() if burst is not None}
         left = {name: None for name in left if name in one}
         if default not in left:
@@ -129,6 +134,8 @@ def play(
         found.append(one)
         if not any(burst.disturbed or burst.crowded for burst in one.values()):
             quiet.append(one)
+    if not found:
+        return None
     counting, disturbed = _counting(found, quiet)
     return replace(_judge(_times(counting, left), default, complexity, is_eligible), disturbed=disturbed)
 
@@ -136,8 +143,9 @@ def play(
 def _counting(found: list[dict[str, Burst]], quiet: list[dict[str, Burst]]) -> tuple[list[dict[str, Burst]], bool]:
     """Return the rounds that count, and whether they were disturbed: the least disturbed kind of rounds of which there are enough."""
     lucky = [one for one in found if not any(burst.disturbed for burst in one.values())]
+    enough = min(MIN_ROUNDS, len(found))
     for rounds in (quiet, lucky):
-        if len(rounds) >= MIN_ROUNDS:
+        if len(rounds) >= enough:
             return rounds, False
     return found, True
 
@@ -153,17 +161,23 @@ def _settled(times: Mapping[str, Sequence[float]]) -> bool:
     return all(one.low > 1 or one.high <= WITHIN for one in against)
 
 
+def _told(slower: Sequence[float], faster: Sequence[float]) -> Comparison:
+    """Compare times of the rounds that count. Fewer than ``MIN_ROUNDS`` tell no difference below ``WITHIN``: a few may agree by chance."""
+    found = compare(slower, faster)
+    return found if len(slower) >= MIN_ROUNDS else Comparison(found.ratio, found.low / WITHIN, found.high * WITHIN)
+
+
 def _judge(times: Mapping[str, tuple[float, ...]], default: str, complexity: Callable[[str], int], is_eligible: bool) -> Verdict:
     """Return the winner: among the finalists that surely beat the default (all others where it may not win), the simplest of those that
     tie with the fastest; the default if there are none. A finalist whose median is longer by more than ``WITHIN`` is no tie, however
     uncertain its time is."""
-    against_default = {name: compare(times[default], found) for name, found in times.items()}
+    against_default = {name: _told(times[default], found) for name, found in times.items()}
     better = [name for name in times if against_default[name].low > 1 or (name != default and not is_eligible)]
     winner = default
     if better:
         fastest = max(better, key=lambda name: against_default[name].ratio)
-        against_fastest = {name: compare(times[name], times[fastest]) for name in better}
+        against_fastest = {name: _told(times[name], times[fastest]) for name in better}
         equals = [name for name, found in against_fastest.items() if found.low <= 1 and found.ratio <= WITHIN]
         winner = min(equals, key=lambda name: (complexity(name), -against_default[name].ratio))
-    ties = tuple(name for name in times if name != winner and compare(times[name], times[winner]).low <= 1)
+    ties = tuple(name for name in times if name != winner and _told(times[name], times[winner]).low <= 1)
     return Verdict(winner, times, against_default[winner], ties)
