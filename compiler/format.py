@@ -16,7 +16,7 @@ from .errors import FormatError
 from .frozen import frozen
 from .kept import Kept
 from .levels import COMPRESSED, DENSE, SINGLETON, LevelKind, level_kind, level_kinds
-from .levels.kind import are_letters
+from .levels.registry import are_letters
 from .shown import shown
 from .source import nearest, quoted
 

@@ -4,10 +4,11 @@ from .bitmap import BITMAP
 from .compressed import COMPRESSED
 from .dense import DENSE
 from .hashed import HASHED
-from .kind import LevelKind, level_kind, level_kinds, register
+from .kind import LevelKind
 from .narrow import NARROW
 from .padded import PADDED
 from .patterned import PATTERNED
+from .registry import level_kind, level_kinds, register
 from .singleton import SINGLETON
 from .sliced import SLICED
 from .symmetric import SYMMETRIC

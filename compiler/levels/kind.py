@@ -1,4 +1,4 @@
-"""The interface of level kinds, and their registry (Chou et al., "Format abstraction for sparse tensor algebra compilers").
+"""The interface of level kinds (Chou et al., "Format abstraction for sparse tensor algebra compilers").
 
 A kind is one file beside this one: a class, and one object of it that is registered. The defaults of this interface are right for
 compressed levels, which have sorted coordinates in ``crd``. Code outside this folder does not ask which kind a level has, but what the
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FormatError
 from ..ir.arithmetic import ONE, add, compare, every
-from ..ir.intrinsics import Intrinsic, define, forget
+from ..ir.intrinsics import Intrinsic
 from ..ir.nodes import I64, Call, Step, Type, Value
+from .registry import level_kind
 
 if TYPE_CHECKING:
     from ..storage.level_arrays import LevelArrays
@@ -34,6 +34,12 @@ class Multiplied(Protocol):
 
 
 Size = TypeVar("Size", bound=Multiplied)
+
+
+_OWN, _UNLESS_ENCODED = ("types", "check", "parent"), ("bytes", "pack", "unpack")
+"""Methods that every kind must define; then those that it must define unless it is another encoding of a ``plain`` kind."""
+_READING_CRD = ("positions", "sampled", "coordinate")
+"""Methods whose defaults read ``crd``, so that a kind without that array must define them; ``search`` is another one."""
 
 
 class LevelKind(str):
@@ -108,6 +114,13 @@ class LevelKind(str):
     def plain(self) -> LevelKind:
         """The kind of which this one is another encoding, for example with fewer bytes; otherwise the kind itself."""
         return self
+
+    def missing(self) -> Iterator[str]:
+        """Yield the methods that a kind must define itself and does not."""
+        own = (*_OWN, *(_UNLESS_ENCODED if self.plain is self else ()))
+        if self.stores_coordinates and "crd" not in self.types(I64):
+            own = (*own, *_READING_CRD, *(("search",) if self.searchable else ()))
+        yield from (method for method in own if getattr(type(self), method) is getattr(LevelKind, method))
 
     def misplaced(self, above: LevelKind | None) -> str | None:
         """Return why a level cannot stand below a level of kind ``above`` (None: as the first level); None if it can."""
@@ -254,75 +267,3 @@ class LevelKind(str):
     def place(self, level: Level, listed: Listed, parent: Value, entry: Value, coordinate: Value) -> Value:
         """Return the empty position for a listed entry of a parent. For kinds that place."""
         raise NotImplementedError
-
-
-_known: dict[str, LevelKind] = {}
-_letters: dict[str, LevelKind] = {}
-
-
-_OWN, _UNLESS_ENCODED = ("types", "check", "parent"), ("bytes", "pack", "unpack")
-"""Methods that every kind must define; then those that it must define unless it is another encoding of a ``plain`` kind."""
-_READING_CRD = ("positions", "sampled", "coordinate")
-"""Methods whose defaults read ``crd``, so that a kind without that array must define them; ``search`` is another one."""
-
-
-def register(kind: LevelKind) -> LevelKind:
-    """Make a kind known under its name and its letters, and return it.
-
-    Raises:
-        FormatError: a name is taken, or the kind lacks a method that every kind must define.
-    """
-    for method in _asked(kind):
-        if getattr(type(kind), method) is getattr(LevelKind, method):
-            raise FormatError(f"the level kind '{kind}' does not say '{method}'")
-    for name in (str(kind), *kind.letters):
-        if name in _known or name in _letters:
-            raise FormatError(f"there is a level kind '{name}' already; choose another name")
-    for name, intrinsic in kind.intrinsics.items():
-        define(name, intrinsic)
-    _known[str(kind)] = kind
-    _letters.update(dict.fromkeys(kind.letters, kind))
-    return kind
-
-
-def _asked(kind: LevelKind) -> Iterator[str]:
-    """Yield the methods that a kind must define itself."""
-    yield from _OWN
-    if kind.plain is kind:
-        yield from _UNLESS_ENCODED
-    if kind.stores_coordinates and "crd" not in kind.types(I64):
-        yield from _READING_CRD
-        if kind.searchable:
-            yield "search"
-
-
-def unregister(kind: LevelKind) -> None:
-    """Remove a kind from the registry. No tensor with such a level may be left."""
-    del _known[str(kind)]
-    for letter in kind.letters:
-        del _letters[letter]
-    for name in kind.intrinsics:
-        forget(name)
-
-
-def level_kind(name: str) -> LevelKind:
-    """Return the kind of a name or a letter.
-
-    Raises:
-        FormatError: there is none.
-    """
-    found = _known.get(name) or _letters.get(name)
-    if found is None:
-        *most, last = _known
-        raise FormatError(f"is {name!r}: a level is {', '.join(most)} or {last}")
-    return found
-
-
-def level_kinds() -> tuple[LevelKind, ...]:
-    """Return all kinds, in the order in which they were registered."""
-    return tuple(_known.values())
-
-
-def are_letters(text: str) -> bool:
-    """Whether a text is not the name of a kind, but each of its letters stands for one."""
-    return text not in _known and all(letter in _letters for letter in text)

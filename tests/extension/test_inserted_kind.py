@@ -19,8 +19,9 @@ from sparsetune.compiler.ir.intrinsics import INTRINSICS, Intrinsic
 from sparsetune.compiler.ir.nodes import Run, Step, Type, Value
 from sparsetune.compiler.levels import LevelKind, register
 from sparsetune.compiler.levels.dense import indexed
-from sparsetune.compiler.levels.kind import Parts, Size, unregister
+from sparsetune.compiler.levels.kind import Parts, Size
 from sparsetune.compiler.levels.level import Level
+from sparsetune.compiler.levels.registry import unregister
 from sparsetune.compiler.levels.traversal import Claimed, Column, Frontier, Walk
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.space.forests.costs import positions

@@ -17,8 +17,9 @@ from sparsetune.compiler.format import Format
 from sparsetune.compiler.ir.arithmetic import ONE, ZERO, add, compare, maximum, minimum, subtract
 from sparsetune.compiler.ir.nodes import I64, Call, Select, Type, Value
 from sparsetune.compiler.levels import COMPRESSED, LevelKind, register
-from sparsetune.compiler.levels.kind import Parts, unregister
+from sparsetune.compiler.levels.kind import Parts
 from sparsetune.compiler.levels.level import Level
+from sparsetune.compiler.levels.registry import unregister
 from sparsetune.compiler.levels.segments import Segmented, check_types
 from sparsetune.compiler.levels.traversal import Claimed
 from sparsetune.compiler.storage.level_arrays import LevelArrays
