@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from sparsetune.compiler.errors import BuildError
-from sparsetune.compiler.native import cache, trial_load
+from sparsetune.compiler.native import cache, entries, keys, places, trial_load
 from sparsetune.compiler.native.cache import cached_object
 from sparsetune.compiler.native.library import CSRC, load_source
 from sparsetune.compiler.native.supervised import run_program
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def anew() -> None:
     """Nothing has been warned of, no folder was given up."""
-    for known in (cache._warn_unwritable, cache._warn_untrusted, cache._sweep):
+    for known in (places._warn_unwritable, places._warn_untrusted, places._sweep):
         known.cache_clear()
 
 
@@ -54,7 +54,7 @@ def leftovers(folder: Path) -> list[Path]:
 
 def seal(path: Path) -> None:
     """Write the checksum that the cache itself would have written for a file that nothing was done to."""
-    (path.parent / "sha256").write_text(cache._seal(path.parent.name, path).partition(" ")[0] + " as it was")
+    (path.parent / "sha256").write_text(entries._seal(path.parent.name, path).partition(" ")[0] + " as it was")
 
 
 @pytest.mark.parametrize("checksum", ["old", "plain", "sealed"])
@@ -191,7 +191,7 @@ def test_without_the_program_objects_are_loaded_all_the_same(folder: Path, monke
 def test_key_has_the_generator(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, _ = fresh_source()
     first = made(source)
-    monkeypatch.setattr(cache, "_generator", lambda include: "another")
+    monkeypatch.setattr(cache, "generator_digest", lambda include: "another")
     assert made(source) != first
 
 
@@ -201,28 +201,28 @@ def test_key_of_what_ships_has_its_sources_alone(folder: Path, tmp_path: Path, m
 
     def helper(answer: int) -> Path:
         (shipped / "one.c").write_text(f"int st_one(void) {{ return {answer}; }}\n")
-        cache._sources.cache_clear()
+        keys.sources_digest.cache_clear()
         return cached_object("", find_compiler(), default_flags(), shipped, 60.0, ("one.c",), ("st_one",))
 
     first = helper(1)
-    monkeypatch.setattr(cache, "_generator", lambda include: "another")
+    monkeypatch.setattr(cache, "generator_digest", lambda include: "another")
     assert helper(1) == first
     assert helper(2) != first
 
 
 def test_generators_differ_by_their_sources(tmp_path: Path) -> None:
     (tmp_path / "one.h").write_text("1")
-    first = cache._generator.__wrapped__(tmp_path)
-    assert first == cache._generator.__wrapped__(tmp_path)
+    first = keys.generator_digest.__wrapped__(tmp_path)
+    assert first == keys.generator_digest.__wrapped__(tmp_path)
     (tmp_path / "one.h").write_text("2")
-    cache._sources.cache_clear()
-    second = cache._generator.__wrapped__(tmp_path)
+    keys.sources_digest.cache_clear()
+    second = keys.generator_digest.__wrapped__(tmp_path)
     assert second != first
     (tmp_path / "one.h").write_bytes(b"\xff")  # whatever the encoding of this process is
     (tmp_path / "one.txt").write_text("3")
-    cache._sources.cache_clear()
-    assert cache._generator.__wrapped__(tmp_path) not in (first, second)
-    sources = [path for place in cache._GENERATOR for path in (Path(cache.__file__).parents[1] / place).glob("*.py")]
+    keys.sources_digest.cache_clear()
+    assert keys.generator_digest.__wrapped__(tmp_path) not in (first, second)
+    sources = [path for place in keys._GENERATOR for path in (Path(keys.__file__).parents[1] / place).glob("*.py")]
     assert {"c.py", "kernel.py", "compile.py"} <= {path.name for path in sources}
 
 
@@ -305,9 +305,9 @@ def test_full_disk_falls_back_with_one_warning(folder: Path, tmp_path: Path, mon
     source, number = fresh_source()
     with pytest.raises(BuildError, match="cannot write"):
         load_source(source, DECLARED)
-    written = cache._require_room
+    written = entries._require_room
     no_room = OSError(28, "No space left on device")
-    monkeypatch.setattr(cache, "_require_room", lambda place: raise_(no_room) if folder in place.parents else written(place))
+    monkeypatch.setattr(entries, "_require_room", lambda place: raise_(no_room) if folder in place.parents else written(place))
     (message,) = caught_answer(source, number)
     assert "No space left on device" in message
 
@@ -339,7 +339,7 @@ def test_disk_that_is_really_full(tmp_path: Path) -> None:
 
 def test_a_cache_that_can_be_written_leaves_no_folder_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path))
-    monkeypatch.setattr(cache, "_private_folder", lambda: pytest.fail("made a folder that nobody needs"))
+    monkeypatch.setattr(places, "_private_folder", lambda: pytest.fail("made a folder that nobody needs"))
     source, number = fresh_source()
     assert load_source(source, DECLARED).answer() == number
 
@@ -347,9 +347,9 @@ def test_a_cache_that_can_be_written_leaves_no_folder_of_the_process(tmp_path: P
 def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "file" / "cache"))
-    monkeypatch.setattr(cache, "_warn_unwritable", lambda *_: None)
+    monkeypatch.setattr(places, "_warn_unwritable", lambda *_: None)
     for private in (None, tmp_path / "file" / "private"):
-        monkeypatch.setattr(cache, "_private_folder", lambda place=private: place)
+        monkeypatch.setattr(places, "_private_folder", lambda place=private: place)
         with pytest.raises(BuildError, match="can be written"):
             made(fresh_source()[0])
 

@@ -93,8 +93,8 @@ SCRIPT = (
     "import sparsetune as st, numpy as np\n"
     "k = st.compile('y(i) = 2 * x(i)')\n"
     "assert (k(x=np.ones(3)) == 2).all() and (k(x=np.ones(4)) == 2).all()  # the user's line\n"
-    "from sparsetune.compiler.native import cache\n"
-    "print(cache._private_folder())\n"
+    "from sparsetune.compiler.native import places\n"
+    "print(places._private_folder())\n"
 )
 
 
