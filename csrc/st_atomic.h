@@ -1,4 +1,4 @@
-/* Updates of elements that threads share: compare and swap, tried again while another thread has come between. */
+/* Updates of elements that threads share: compare and swap, repeated while another thread changes the element in between. */
 #ifndef ST_ATOMIC_H
 #define ST_ATOMIC_H
 

@@ -6,7 +6,7 @@
 
 #include "st_runtime.h"
 
-/* Note in the levels above that a word holds keys. */
+/* Mark in the levels above that a word holds keys. */
 static inline void st_bits_lift(uint64_t *bits, int64_t n, int64_t word) {
   const int64_t words = (n + 63) >> 6, above = word >> 6;
   uint64_t *middle = bits + words;

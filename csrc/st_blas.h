@@ -1,7 +1,7 @@
 /* Dense loops by BLAS: C += s A B (gemm), y += s A x (gemv), A += s x y' (ger), y += s x (axpy), and x' y (dot).
 
-   Arrays come with the place of their first element and the distance between elements along each loop, in elements. What BLAS cannot do
-   (no distance of 1, more than 2^31 elements, no BLAS at hand) is done by plain loops. */
+   Arrays come with the place of their first element and the distance between elements along each loop, in elements. Plain loops do
+   what BLAS cannot do (no distance of 1, more than 2^31 elements, no BLAS at hand). */
 #ifndef ST_BLAS_H
 #define ST_BLAS_H
 
@@ -18,7 +18,7 @@ typedef struct {
 } st_blas_table;
 /* end */
 
-/* Whoever loads an object points this to the table of the process. */
+/* The loader of an object points this to the table of the process. */
 __attribute__((weak)) st_blas_table *st_blas = NULL;
 
 /* Hold BLAS to at most `threads` threads until st_blas_release. */

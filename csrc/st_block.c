@@ -9,8 +9,8 @@
 #include "st_items.h"
 
 enum {
-  FEW = 128,   /* entries of a block row that are compared with all its blocks */
-  SHORT = 128, /* bytes of a block that is asked for before it is written: of wider ones most lines may stay as they are */
+  FEW = 128,   /* most entries of a block row that are compared with all its blocks */
+  SHORT = 128, /* most bytes of a block that is prefetched before it is written; of larger blocks most lines may not be written */
   LINE = 64,   /* bytes of a cache line */
   CLAIMED = 64 /* block rows that a thread claims at once */
 };
@@ -57,7 +57,7 @@ static void close_set(block_set *set) {
   free(set->bits);
 }
 
-/* Columns that are compared at once: a register of them, as compilers take wider vectors apart into single comparisons. */
+/* Columns that are compared at once: one register of them, since compilers split wider vectors into single comparisons. */
 #if defined(__AVX512F__)
 #define TOGETHER 16
 #elif defined(__AVX2__)
@@ -91,7 +91,7 @@ static int64_t number_few(const st_blocking *in, int64_t begin, int64_t stop, co
   EACH_BLOCK(in, begin, stop, {
     const uint64_t word = bits[block >> 6], bit = UINT64_C(1) << (block & 63);
     bits[block >> 6] = word | bit;
-    blocks[p - begin] = met[distinct] = (int32_t)block; /* overwritten by the next one where this is not new */
+    blocks[p - begin] = met[distinct] = (int32_t)block; /* overwritten by the next one if this is not new */
     distinct += !(word & bit);
   })
   for (int64_t beyond = stop - begin; beyond < stop - begin + PADDED; beyond++) blocks[beyond] = 0;
@@ -207,7 +207,7 @@ static void fill_blocks(const void *context, st_claims *claims, int64_t share) {
   for (; share >= 0; share = st_next(claims))
     for (int64_t block_row = share * CLAIMED, end = share_end(out.block_rows, share); block_row < end; block_row++) {
       const int64_t first = out.starts[block_row], count = out.starts[block_row + 1] - first;
-      if (bytes <= SHORT) /* values come by plain rows, which is no order that a processor foresees */
+      if (bytes <= SHORT) /* values come by plain rows, in an order that a processor does not predict */
         for (int64_t line = 0; line < count * bytes; line += LINE) __builtin_prefetch((char *)values + first * bytes + line, 1);
       ST_EACH_ITEMSIZE(in.itemsize, FILL)
     }

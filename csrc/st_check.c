@@ -1,4 +1,4 @@
-/* Whether rows of coordinates hold what kernels take for granted: one look at each position and each coordinate. */
+/* Checks what kernels require of rows of coordinates; reads each position and each coordinate once. */
 #include "st_columns.h"
 #include "st_pack.h"
 #include "st_team.h"
@@ -10,7 +10,7 @@ typedef struct {
   int64_t *broken, *outside, *descents;
 } checked_rows;
 
-/* Coordinates that are looked at twice, the second time from the nearest cache. */
+/* Coordinates of a block, which is read twice, the second time from the nearest cache. */
 enum { BLOCK = 4096 };
 
 #define CHECK_POSITIONS(P, S)                                                          \
@@ -50,7 +50,7 @@ CHECK_POSITIONS(int64_t, i64)
 CHECK_COORDINATES(int32_t, uint32_t, i32)
 CHECK_COORDINATES(int64_t, uint64_t, i64)
 
-/* The descents from one row to the next, for rows that begin inside a block: those are none. */
+/* The descents from one row to the next, for rows that begin inside a block: these are allowed. */
 #define CHECK_ROWS(P, PS, T, S)                                                                                                   \
   static int64_t between_##PS##_##S(const P *pos, int64_t rows, const T *crd, int64_t begin, int64_t end) {                        \
     const int64_t last = row_from_##PS(pos, rows, end);                                                                           \

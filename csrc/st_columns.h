@@ -24,11 +24,11 @@ static inline int64_t st_share(int64_t count, int64_t share, int64_t shares) {
   return count / shares * share + (count % shares * share) / shares;
 }
 
-/* Into how many shares a loop is cut that may be cut anywhere. They are more than threads, so that a thread that loses its core holds up
-   little. */
+/* The number of shares of a loop that may be cut anywhere. There are more shares than threads, so that a thread that loses its core
+   delays only a small part. */
 static inline int64_t st_fine_shares(int32_t threads) { return threads > 1 ? 8 * (int64_t)threads : 1; }
 
-/* Keep the greatest of what several threads have found. */
+/* Keep the greatest value that several threads have found. */
 static inline void st_raise(int64_t *most, int64_t value) {
   int64_t before = __atomic_load_n(most, __ATOMIC_RELAXED);
   while (value > before && !__atomic_compare_exchange_n(most, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;

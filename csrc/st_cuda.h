@@ -1,5 +1,5 @@
-/* What generated CUDA C++ stands on: names of blocks, warps and threads, sums over them, barriers, atomics, searches, and the host's
-   part: memory, launches, scalars that kernels give back. All names begin with st_ or ST_. nvcc compiles it for a GPU, or NVRTC the
+/* The base of generated CUDA C++: names of blocks, warps and threads, sums over them, barriers, atomics, searches, and the host's
+   part: memory, launches, scalars that kernels return. All names begin with st_ or ST_. nvcc compiles it for a GPU, or NVRTC the
    kernels and, with -DST_DRIVER, a C++ compiler the host's part (st_driver.h); with -DST_EXECUTOR any C++17 compiler compiles it, and
    st_executor.h runs kernels on the processor and checks what they do. */
 #ifndef ST_CUDA_H

@@ -1,12 +1,12 @@
-/* What nvcc and NVRTC make of the macros and names that generated CUDA C++ stands on, and the device as the host's part of it
-   has it (st_executor.h and st_driver.h are the same for other compilers). */
+/* The macros and names of generated CUDA C++ for nvcc and NVRTC, and the device as the host's part uses it (st_executor.h and
+   st_driver.h are the same for other compilers). */
 #ifndef ST_CUDA_DEVICE_H
 #define ST_CUDA_DEVICE_H
 
 #define ST_BOTH __host__ __device__ __forceinline__
 #define ST_DEVICE __device__ __forceinline__
-/* A kernel: threads of a block, and, where it is said, registers of a thread at most. The compiler is told how many blocks a multiprocessor
-   has to have room for, and takes what these leave. Otherwise it takes few, and may put loads off, one behind the other. */
+/* A kernel: threads of a block and, if given, the most registers of a thread. The compiler is told how many blocks must fit on a
+   multiprocessor, and uses the registers that these leave. Otherwise it uses few registers and may delay loads one after another. */
 /* Threads that a multiprocessor has at once. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ / 100 != 9 && __CUDA_ARCH__ / 100 != 10
 constexpr int st_threads_at_once = __CUDA_ARCH__ < 800 ? 1024 : 1536;
@@ -18,7 +18,7 @@ ST_BOTH constexpr int st_room_for(int threads, int registers) {
   return found < 1 ? 1 : found < 16 ? found : 16;
 }
 #define ST_KERNEL_WITH(threads, registers) ST_KERNEL(threads, st_room_for(threads, registers))
-#ifdef __CUDACC_RTC__ /* kernels are found by their names; those of all files get one for each type (st_cuda_kernels.h) */
+#ifdef __CUDACC_RTC__ /* kernels are found by their names; kernels of st_cuda_kernels.h get one for each type */
 #define ST_KERNEL(...) extern "C" __global__ __launch_bounds__(__VA_ARGS__) void
 #define ST_KERNEL_OF_TYPES(threads) ST_DEVICE void
 #define ST_NAMED(name, threads, parameters, arguments) \
@@ -66,7 +66,7 @@ ST_DEVICE bool st_swap(unsigned *place, unsigned old, unsigned wanted) { return 
 ST_DEVICE bool st_swap(unsigned long long *place, unsigned long long old, unsigned long long wanted) {
   return atomicCAS(place, old, wanted) == old;
 }
-/* Replaces an element by a function of it, tried again while another thread has come between. Elements of less than 4 bytes are
+/* Replaces an element by a function of it, repeated while another thread changes it in between. Elements of less than 4 bytes are
    replaced inside the word that holds them. */
 template <class T, class F> ST_DEVICE void st_atomically(T *place, F updated) {
   if (sizeof(T) == 8) {
@@ -88,7 +88,7 @@ template <class T, class F> ST_DEVICE void st_atomically(T *place, F updated) {
     } while (!st_swap(word, old, wanted));
   }
 }
-/* Puts a key where none stands, -1, and returns what stood there; a key that stands there stays. */
+/* Puts a key into a free place (-1) and returns what was there; a key that is already there stays. */
 ST_DEVICE int64_t st_claim(int32_t *place, int64_t key) {
   const int32_t before = st_load(place);
   return before != -1 ? before : atomicCAS(place, -1, (int32_t)key);
@@ -99,7 +99,7 @@ ST_DEVICE int64_t st_claim(int64_t *place, int64_t key) {
 }
 /* The number of the highest bit that is set. */
 ST_DEVICE int st_last_bit(int64_t number) { return 63 - __clzll(number | 1); }
-/* The lanes of the processor's warp that are here together; whether all of them have the same number; values that they show each other. */
+/* The lanes of the processor's warp that are here together; whether all of them have the same number; values that they exchange. */
 template <class T> ST_DEVICE uintptr_t st_address(T *place) { return (uintptr_t)place; }
 ST_DEVICE unsigned st_lanes_here() { return __activemask(); }
 ST_DEVICE bool st_same_of_lanes(uintptr_t number) {
@@ -114,7 +114,7 @@ ST_DEVICE void st_atomic_add(int32_t *array, int64_t index, int32_t value) { ato
 ST_DEVICE void st_atomic_add(int64_t *array, int64_t index, int64_t value) {
   atomicAdd((unsigned long long *)array + index, (unsigned long long)value);
 }
-/* Of many threads that look for one maximum, few have more than is there already: the others only read. */
+/* Of many threads that look for one maximum, few have a larger value than is there already; the others only read. */
 ST_DEVICE void st_atomic_max(int64_t *array, int64_t index, int64_t value) {
   if (st_load(array + index) < value) atomicMax((long long *)array + index, (long long)value);
 }
@@ -124,7 +124,7 @@ ST_DEVICE void st_atomic_max(int64_t *array, int64_t index, int64_t value) {
 
 template <class... P> using st_entry = void (*)(P...);
 
-/* Memory of the device, and what went wrong there. Everything happens in the order of one stream. */
+/* Memory of the device, and its errors. Everything happens in the order of one stream. */
 struct st_runtime {
   static inline thread_local cudaStream_t stream = nullptr;
   static inline const int processors = [] {
@@ -144,7 +144,7 @@ struct st_runtime {
   static void put(void *memory) {
     if (cudaDeviceSynchronize() == cudaSuccess) cudaFree(memory);
   }
-  /* Memory for what the stream does until it is given back there, which nothing waits for. */
+  /* Memory that is allocated and freed in the order of the stream, so that nothing waits. */
   static void *take(size_t bytes) {
     void *made = nullptr;
     return cudaMallocAsync(&made, bytes, stream) == cudaSuccess ? made : (cudaGetLastError(), nullptr);

@@ -1,12 +1,12 @@
-/* The host's part: memory, launches, scalars that kernels give back, and what callers need. */
+/* The host's part: memory, launches, scalars that kernels return, and functions for callers. */
 #ifndef ST_CUDA_HOST_H
 #define ST_CUDA_HOST_H
 
-/* As many blocks of so many threads as the device runs at once, twice, so that none waits long for the last ones: for loops that go
-   on over what is left, where only the device knows how much there is. */
+/* Twice as many blocks of so many threads as the device runs at once, so that the last ones end at about the same time: for loops
+   over work whose amount only the device knows. */
 inline int64_t st_resident_blocks(int64_t threads) { return INT64_C(2) * st_runtime::processors * (2048 / threads); }
 
-/* What host code holds: memory of the device, which is given back at the end unless it was published, and the state of the device. */
+/* What host code holds: memory of the device, which is freed at the end unless it was published, and the state of the device. */
 class st_host {
   enum { MOST_BLOCKS = 0x7fffffff, GIVEN = 64, HELD = 256 };
   void *held_[HELD] = {nullptr};
@@ -26,7 +26,7 @@ class st_host {
     return status_;
   }
   static int64_t blocks(int64_t wanted) { return wanted < 1 ? 1 : wanted > MOST_BLOCKS ? (int64_t)MOST_BLOCKS : wanted; }
-  /* As many blocks as fit into a GiB with the bytes that each has for itself. */
+  /* As many blocks as fit into a GiB with the private bytes of each. */
   static int64_t blocks(int64_t wanted, int64_t bytes_each) {
     const int64_t most = (INT64_C(1) << 30) / (bytes_each > 0 ? bytes_each : 1);
     return blocks(wanted < most ? wanted : most);
@@ -51,7 +51,7 @@ class st_host {
     status_ = 1;
     return nullptr;
   }
-  /* Leaves memory to the caller, unless something goes wrong later: then there is no result, which the caller would give back. */
+  /* Leaves memory to the caller, unless an error occurs later: then there is no result that the caller would free. */
   void *publish(void *memory) {
     for (int k = 0; k < HELD; k++) left_[k] |= memory && held_[k] == memory;
     return memory;
@@ -114,7 +114,8 @@ class st_host {
   }
 };
 
-/* For the caller: memory of the device, given back by st_release as what a kernel published is, and transfers; 0, or 2 for an error. */
+/* For the caller: memory of the device, freed by st_release like arrays that a kernel published, and transfers; 0, or 2 for an error.
+   */
 ST_EXPORT void *st_get(int64_t bytes) { return st_runtime::get(bytes > 0 ? bytes : 1); }
 ST_EXPORT void st_release(void *memory) {
   if (memory) st_runtime::put(memory);
@@ -126,7 +127,7 @@ ST_EXPORT int32_t st_copy(void *to, const void *from, int64_t bytes) {
   return bytes <= 0 || (st_runtime::copy(to, from, (size_t)bytes) && (!st_host::waits || st_runtime::finish())) ? 0 : 2;
 }
 ST_EXPORT int32_t st_zero(void *memory, int64_t bytes) { return bytes <= 0 || st_runtime::zero(memory, bytes) ? 0 : 2; }
-/* Fills memory with an element, which is transferred once and copied there, each time as often as it is there already. */
+/* Fills memory with an element, which is transferred once and then doubled on the device by copies. */
 ST_EXPORT int32_t st_repeat(void *memory, const void *element, int64_t size, int64_t bytes) {
   if (bytes <= 0) return 0;
   bool right = st_runtime::write(memory, element, (size_t)size);
@@ -138,7 +139,7 @@ ST_EXPORT int32_t st_repeat(void *memory, const void *element, int64_t size, int
 ST_EXPORT void *st_moment() { return st_runtime::moment(); }
 ST_EXPORT double st_between(void *first, void *last) { return st_runtime::between(first, last); }
 ST_EXPORT const char *st_trouble() { return st_runtime::trouble(); }
-/* Loads kernels that were compiled apart from the host's part; 0, or the driver's number for what is wrong, -1 where there is none. */
+/* Loads kernels that were compiled apart from the host's part; 0, the driver's number of the error, or -1 without a driver. */
 ST_EXPORT int32_t st_open(const void *image) { return st_runtime::open(image); }
 /* The driver's number for the last error. */
 ST_EXPORT int32_t st_code() { return st_runtime::code(); }
@@ -147,7 +148,7 @@ ST_EXPORT void st_use_stream(void *stream, int32_t waits) {
   st_runtime::use(stream);
   st_host::waits = waits;
 }
-/* Memory of the device that somebody else owns is used from now on, or no more. */
+/* From now on memory of the device that somebody else owns is used, or no longer used. */
 ST_EXPORT void st_adopt(void *memory, int64_t bytes, int32_t writable) { st_runtime::adopt(memory, bytes, writable); }
 ST_EXPORT void st_disown(void *memory) { st_runtime::disown(memory); }
 

@@ -3,7 +3,7 @@
 #define ST_CUDA_KERNELS_H
 
 #if ST_KERNELS
-/* Scalars that a kernel gives back to host code. */
+/* Scalars that a kernel returns to host code. */
 template <class A, class T> ST_DEVICE void st_give(A given, int64_t place, T value) {
   int64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
@@ -14,8 +14,8 @@ template <class T> ST_KERNEL_OF_TYPES(256) st_fill_part(ST_ARRAY(T) array, const
   for (int64_t k = low + st_thread_of_grid(); k < high; k += st_threads_of_grid()) array[k] = value;
 }
 
-/* Inclusive prefix sums: blocks sum up stretches of ST_STRETCH elements and say how much each comes to; once these are summed up in turn,
-   every stretch gets what comes before it. */
+/* Inclusive prefix sums: blocks sum up stretches of ST_STRETCH elements and store the sum of each; once these sums are summed up in
+   turn, every stretch adds the sum of those before it. */
 template <class T> ST_KERNEL_OF_TYPES(256) st_scan_part(ST_ARRAY(T) array, const int64_t count, ST_ARRAY(T) wholes) {
   ST_SHARED(T, items, ST_STRETCH);
   ST_SHARED(T, sums, 256);
@@ -45,10 +45,10 @@ template <class T> ST_KERNEL_OF_TYPES(256) st_scan_add(ST_ARRAY(T) array, const 
   for (int64_t k = ST_STRETCH + st_thread_of_grid(); k < count; k += st_threads_of_grid()) array[k] += wholes[k / ST_STRETCH - 1];
 }
 
-/* Adds what threads kept for elements of a result (``passes.carries``), in slots of `width` elements side by side: to[..] says to which
-   element kept[..] is to be added, -1 where nothing was kept. From slot to slot, to[..] of one place never decreases. A block adds up 256
-   slots at one place in order. Its sum for the element with which the slots before it end goes to a slot of the next level; to the other
-   elements nobody else adds. */
+/* Adds what threads kept for elements of a result (``passes.carries``), in slots of `width` elements side by side: to[..] says to
+   which element kept[..] is to be added, -1 where nothing was kept. From slot to slot, to[..] of one place never decreases. A block
+   adds up 256 slots at one place in order. Its sum for the element with which the slots before it end goes to a slot of the next
+   level. No other block adds to the other elements. */
 template <class T> ST_DEVICE T st_carried(int64_t op, T a, T b) {
   switch (op) {
     case 0: return st_op_add::of(a, b);
@@ -69,7 +69,7 @@ template <class T> ST_KERNEL_OF_TYPES(256) st_carry(ST_ARRAY(const int64_t) to, 
     const int64_t group = item / width, beside = item % width, slot = group * 256 + thread;
     int64_t place = slot < slots ? (int64_t)to[slot * width + beside] : (int64_t)-1, count = place >= 0;
     T sum = count ? (T)kept[slot * width + beside] : T();
-    for (int64_t apart = 1; apart < 256; apart *= 2) { /* what was kept nowhere counts as kept where the slot before has it */
+    for (int64_t apart = 1; apart < 256; apart *= 2) { /* an empty slot counts as one for the element of the slot before */
       st_barrier_of_block();
       places[thread] = place;
       counts[thread] = count;
@@ -105,9 +105,9 @@ template <class T> ST_KERNEL_OF_TYPES(256) st_carry(ST_ARRAY(const int64_t) to, 
   }
 }
 
-/* A step of a sorting network (Batcher, "Sorting networks and their applications", 1968): the lesser of two elements goes to the lower
-   place. Pairs are `apart` places apart, or, mirrored, as far from either end of 2 * apart places; who has no partner below `count` has one
-   that is larger. */
+/* A step of a sorting network (Batcher, "Sorting networks and their applications", 1968): the lesser of two elements goes to the
+   lower place. Pairs are `apart` places apart or, mirrored, at equal distances from both ends of 2 * apart places; a missing partner
+   (at `count` or beyond) counts as larger. */
 template <class T> ST_KERNEL_OF_TYPES(256) st_sort_part(ST_ARRAY(T) keys, const int64_t low, const int64_t count, const int64_t apart,
                                                const int64_t mirrored) {
   for (int64_t pair = st_thread_of_grid(); pair < count; pair += st_threads_of_grid()) {

@@ -1,8 +1,8 @@
-/* Blocks, warps and threads: their numbers, what all of them get of the values that each has, atomic updates. */
+/* Blocks, warps and threads: their numbers, sums and other combinations of their values, atomic updates. */
 #ifndef ST_CUDA_MEMBERS_H
 #define ST_CUDA_MEMBERS_H
 
-/* A warp has as many lanes as a schedule says, 32 or a part of these: then others beside it have the rest of the processor's warp. */
+/* A warp has as many lanes as a schedule says, 32 or fewer: then other warps of the schedule use the rest of the processor's warp. */
 template <int L = ST_LANES> ST_DEVICE int64_t st_lane() { return st_thread_of_block() % L; }
 template <int L = ST_LANES> ST_DEVICE int64_t st_thread_of_warp() { return st_lane<L>(); }
 template <int L = ST_LANES> ST_DEVICE int64_t st_threads_of_warp() { return L; }
@@ -63,8 +63,8 @@ template <class T> ST_DEVICE void st_store_wide(T *array, int64_t first, const T
 }
 #endif
 
-/* What all members get of the values that each has. Lanes exchange them pairwise, so that all have the same sum to the bit; warps put
-   theirs down side by side, and every thread adds them in one order. */
+/* Combinations of the values of all members, for all of them. Lanes exchange values pairwise, so that all have the same sum to the
+   bit; warps store theirs side by side, and every thread adds them in one order. */
 template <class O, int L = ST_LANES, class T> ST_DEVICE T st_of_lanes(T value) {
   for (int apart = L / 2; apart > 0; apart /= 2) value = O::of(value, st_shuffle<L>(value, apart));
   return value;
@@ -96,7 +96,8 @@ template <class O, class T> struct st_update {
   T value;
   ST_DEVICE T operator()(T old) const { return O::of(old, value); }
 };
-/* Where all lanes of a warp add to one element, as in the middle of a long row, they add up first, and one of them goes to memory. */
+/* Where all lanes of a warp add to one element, as in the middle of a long row, they first sum up their values, and one lane adds the
+   sum in memory. */
 template <class P, class T> ST_DEVICE void st_atomic_add_of_warp(P place, uintptr_t address, T value) {
   const bool same = st_lanes_here() == ST_ALL_LANES && st_same_of_lanes(address);
   if (same)

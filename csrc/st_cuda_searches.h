@@ -2,8 +2,8 @@
 #ifndef ST_CUDA_SEARCHES_H
 #define ST_CUDA_SEARCHES_H
 
-/* Searches count from `low` on in 32 bits, whose arithmetic takes one instruction where that of 64 bits takes two or three; what lies
-   behind so many elements they go through in their turn. */
+/* Searches count from `low` on in 32 bits, whose arithmetic takes one instruction where that of 64 bits takes two or three; longer
+   ranges are searched in parts, one after another. */
 enum : uint32_t { ST_COUNTED = 0x7fffffff };
 ST_DEVICE uint32_t st_counted(int64_t low, int64_t high) {
   const int64_t left = high - low;
@@ -16,7 +16,7 @@ template <class F> ST_DEVICE int64_t st_found(int64_t low, int64_t high, F find)
     if (found < count || count < ST_COUNTED) return low;
   }
 }
-/* An element that many behind another one. */
+/* The element so many places behind another one. */
 #ifdef ST_EXECUTOR
 template <class A> ST_DEVICE auto st_item(A items, int64_t base, uint32_t at) { return items[base + at]; }
 #else
@@ -64,7 +64,7 @@ template <class F> ST_DEVICE int64_t st_first(int64_t low, int64_t high, F befor
 template <class A> ST_DEVICE int64_t st_search(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
   return st_first(low, high, st_before<A>(crd, key, equal));
 }
-/* The same, where all lanes of a warp look, each at the last place of another part of what is left. */
+/* The same by all lanes of a warp: each looks at the last place of its part of the remaining range. */
 template <int L, class F> ST_DEVICE int64_t st_first_of_lanes(int64_t low, int64_t high, F before) {
   for (;;) {
     const uint32_t count = st_counted(low, high), lane = (uint32_t)st_lane<L>() + 1;
@@ -82,7 +82,7 @@ template <int L, class F> ST_DEVICE int64_t st_first_of_lanes(int64_t low, int64
 template <int L, class A> ST_DEVICE int64_t st_search_of_warp(A crd, int64_t low, int64_t high, int64_t key, bool equal) {
   return st_first_of_lanes<L>(low, high, st_before<A>(crd, key, equal));
 }
-/* Most often it is the first or the second element, as where the next row has entries. */
+/* Most often it is the first or the second element, for example if the next row has entries. */
 template <class A> ST_DEVICE int64_t st_gallop(A crd, int64_t low, int64_t high, int64_t key, int64_t stride) {
   if (low >= high || (int64_t)crd[low] >= key) return low;
   if (++low >= high || (stride == 1 && (int64_t)crd[low] >= key)) return low;
@@ -108,7 +108,7 @@ ST_DEVICE int64_t st_hash_home(int64_t key, int64_t size) {
   const int bits = st_last_bit(size);
   return bits ? (int64_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - bits)) : 0;
 }
-/* The place of a key in a table of a power of two slots, not all of which are taken, or where it may be put (csrc/st_hash.h). */
+/* The place of a key, or a free place for it, in a table of a power of two slots, not all of which are taken (csrc/st_hash.h). */
 template <class A> ST_DEVICE int64_t st_hash_vacant(A crd, int64_t low, int64_t high, int64_t key) {
   const int64_t size = high - low;
   int64_t slot = st_hash_home(key, size);
@@ -210,7 +210,8 @@ template <class A> ST_DEVICE void st_sort(A keys, int64_t low, int64_t high) {
   }
 }
 
-/* A bit for each of 32 numbers from `begin` on: whether it is one of low .. high, which are among them, or none. */
+/* A bit for each of 32 numbers from `begin` on: whether it is one of low .. high. These lie among the 32 numbers, or there are none.
+   */
 ST_DEVICE int64_t st_places(int64_t begin, int64_t low, int64_t high) {
   const uint32_t past = 32 - (uint32_t)(high - begin), first = (uint32_t)(low - begin);
   return low < high ? (ST_ALL_LANES >> past % 32) & (ST_ALL_LANES << first % 32) : 0;

@@ -1,5 +1,5 @@
-/* Tables of keys that the threads of a block or warp fill together, or one thread alone, and what all of them do at once: listing keys,
-   and putting them in order. Linear probing in a power of two of slots, as csrc/st_hash.h has it; -1 stands in free ones. */
+/* Tables of keys that the threads of a block or warp fill together, or one thread alone, and what all of them do together: listing
+   keys, and sorting them. Linear probing in a power of two of slots, as csrc/st_hash.h has it; -1 stands in free ones. */
 #ifndef ST_CUDA_TABLES_H
 #define ST_CUDA_TABLES_H
 
@@ -17,7 +17,7 @@ template <class A, class B> ST_DEVICE int64_t st_table_keys(A keys, B table, int
     if ((int64_t)table[slot] >= 0) keys[count++] = (int64_t)table[slot];
   return count;
 }
-/* What one of several members counts, and where it begins to write what it counted. */
+/* The number of keys that one of several members counts, and where it begins to write them. */
 template <class B> ST_DEVICE int64_t st_taken(B table, int64_t size, int64_t member, int64_t members) {
   int64_t count = 0;
   for (int64_t slot = member; slot < size; slot += members) count += (int64_t)table[slot] >= 0;
@@ -36,7 +36,7 @@ template <class A, class B> ST_DEVICE void st_list_taken(A keys, B table, int64_
   for (int64_t slot = member; slot < size; slot += members)
     if ((int64_t)table[slot] >= 0) keys[place++] = (int64_t)table[slot];
 }
-/* What the lanes before have, and all lanes together. */
+/* The sum over the lanes before, and over all lanes. */
 ST_DEVICE int64_t st_before_of_lanes(int64_t own, int64_t *whole) {
   int64_t before = 0;
   *whole = own;
@@ -91,7 +91,7 @@ template <class T> ST_DEVICE T st_sorted_lane(T own, int lanes_apart, bool upper
   const T other = st_shuffle(own, lanes_apart);
   return (other < own) != upper ? other : own;
 }
-/* The steps within 32 places that begin at a multiple of 32: all of them, or those behind steps that were further apart. */
+/* The steps within 32 places that begin at a multiple of 32: all of them, or those that follow steps of larger distance. */
 template <class T> ST_DEVICE void st_sort_lanes(st_array<T> keys, int64_t low, int count, bool all, int warp, int warps) {
   const int lane = (int)st_lane();
   const T largest = (T)-1 > 0 ? (T)-1 : (T)((UINT64_C(1) << (8 * sizeof(T) - 1)) - 1);

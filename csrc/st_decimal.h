@@ -1,5 +1,5 @@
-/* Decimal text to the nearest double: exact powers of ten for short numbers (Clinger 1990), one or two 64 x 64 bit products
-   for the others (Lemire, "Number parsing at a gigabyte per second", 2021). What neither decides is left to the caller. */
+/* Decimal text to the nearest double: exact powers of ten for short numbers (Clinger 1990), one or two 64 x 64 bit products for the
+   others (Lemire, "Number parsing at a gigabyte per second", 2021). Numbers that neither decides are left to the caller. */
 #ifndef ST_DECIMAL_H
 #define ST_DECIMAL_H
 

@@ -1,5 +1,5 @@
-/* The host's part of generated CUDA C++ on the driver's interface, which is loaded when it is first needed: kernels come as a cubin that
-   NVRTC made, and nothing of the toolkit is needed. $SPARSETUNE_LIBCUDA names another driver than libcuda.so.1. */
+/* The host's part of generated CUDA C++ on the driver's interface, which is loaded when it is first needed: kernels are a cubin from
+   NVRTC, and the toolkit is not needed. $SPARSETUNE_LIBCUDA names another driver than libcuda.so.1. */
 #ifndef ST_DRIVER_H
 #define ST_DRIVER_H
 
@@ -13,7 +13,7 @@
 
 #define ST_BOTH inline
 
-/* A kernel by its name, and the types of what it is given. */
+/* A kernel by its name, and the types of its arguments. */
 struct st_handle {
   std::string name;
   void *function = nullptr;
@@ -130,7 +130,7 @@ struct st_runtime {
     if (!right(cuDeviceGetAttribute(&processors, PROCESSORS, device))) return last;
     return ready() && pooled(device) && right(cuModuleLoadData(&module, image)) ? 0 : last;
   }
-  /* Lets the driver keep a GiB at least of what kernels gave back for the next ones; not all devices can. */
+  /* Lets the driver keep at least a GiB of freed memory for the next kernels; not all devices can. */
   static bool pooled(int device) {
     int supported = 0;
     void *pool = nullptr;
@@ -152,7 +152,7 @@ struct st_runtime {
   static void put(void *memory) {
     if (ready() && right(cuCtxSynchronize())) cuMemFree_v2((st_address)memory);
   }
-  /* Memory for what the stream does until it is given back there, which nothing waits for. */
+  /* Memory that is allocated and freed in the order of the stream, so that nothing waits. */
   static void *take(size_t bytes) {
     st_address made = 0;
     if (!has_pool) return get(bytes);

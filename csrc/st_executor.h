@@ -1,12 +1,12 @@
 /* Runs CUDA kernels on the processor, as st_cuda.h writes them, and checks what they do: for tests on machines without a GPU.
 
-   Every thread of a block is a fibre; blocks run one after another. A fibre is left where threads wait for one another: at barriers
-   and shuffles. What is found is one line of st_trouble(): elements outside of an array, 16 bytes at a place that is no multiple of 16, elements read before anything was
-   written there, arrays written that are only read; races: two threads use an element, one of them writes, not both atomically, and
-   no barrier stands between; barriers and shuffles that some threads of the block or warp do not reach, or not at the same place.
-   Iterations are dealt out to at most ST_MOST_BLOCKS blocks. Kernels are compiled without optimisation, so that a call that waits is
-   told from others by where it returns to; what runs them (st_executor_machine.h) may stand in an object of its own, which is compiled
-   once, where ST_EXECUTOR_APART is defined. */
+   Every thread of a block is a fibre; blocks run one after another. A fibre is suspended where threads wait for one another: at
+   barriers and shuffles. An error is one line of st_trouble(): elements outside of an array, 16 bytes at a place that is no multiple
+   of 16, elements read before anything was written there, arrays written that are only read; races: two threads use an element, one
+   of them writes, not both atomically, and no barrier stands between; barriers and shuffles that some threads of the block or warp do
+   not reach, or not at the same place. Iterations are distributed to at most ST_MOST_BLOCKS blocks. Kernels are compiled without
+   optimisation, so that the return address identifies a call that waits. With ST_EXECUTOR_APART, the machine (st_executor_machine.h)
+   is an object of its own, which is compiled once. */
 #ifndef ST_EXECUTOR_H
 #define ST_EXECUTOR_H
 
@@ -45,7 +45,7 @@ ST_DEVICE int64_t st_threads_of_block() { return st_here.threads; }
 ST_DEVICE int64_t st_block_of_grid() { return st_here.block; }
 ST_DEVICE int64_t st_blocks_of_grid() { return st_here.blocks; }
 
-/* Memory. Who used its elements, after how many barriers, is kept by the machine. */
+/* Memory. The machine records who used its elements, and after how many barriers. */
 struct st_uses;
 struct st_region {
   char *begin;
@@ -144,7 +144,8 @@ template <int L = 32, class T> ST_WAITS T st_shuffle(T value, int apart) {
   return got;
 }
 
-/* The same for lanes that happen to be here together, which orders nothing that they do: those that wait when no other can go on. */
+/* The same for lanes that happen to be here together, which orders none of their accesses: the lanes that wait when no other can
+   continue. */
 ST_WAITS unsigned st_lanes_here();
 void st_show(const void *sent, void *got, size_t size, int apart, const void *site);
 template <class T> ST_WAITS T st_shown(T value, int apart) {
@@ -195,7 +196,7 @@ struct st_runtime {
   static void *moment();
   static double between(void *first, void *last);
   static const char *trouble();
-  /* Runs what a thread does in every thread of so many blocks. */
+  /* Runs a function in every thread of so many blocks. */
   static bool run_all(int64_t blocks, st_shape shape, void (*thread)(void *), void *given);
   template <class... P> static bool run(int64_t blocks, st_shape shape, void (*kernel)(P...), P... given) {
     auto thread = [=] { kernel(given...); };

@@ -1,4 +1,4 @@
-/* Threads of a block as fibres, which take turns: each runs until it waits for others, and goes on when all that it waits for are there. */
+/* Threads of a block as fibres, which take turns: each runs until it waits for others, and continues when all of these are there. */
 #ifndef ST_EXECUTOR_FIBRES_H
 #define ST_EXECUTOR_FIBRES_H
 
@@ -33,7 +33,7 @@ unsigned st_lanes_here() {
   st_wait(ST_MET, __builtin_return_address(0), 0);
   return st_it.fibres[st_here.thread].met;
 }
-/* Lets threads go on that are at one place with others of their processor's warp; returns whether there were any. */
+/* Lets threads continue that are at one place with others of their processor's warp; returns whether there were any. */
 static bool st_release_met() {
   bool any = false;
   for (int thread = 0; thread < st_here.threads; thread++) {
@@ -59,7 +59,7 @@ static bool st_waits_before(int base, int lane) {
     if (st_it.fibres[other].state == ST_AT_WARP && st_it.fibres[other].lanes == st_it.fibres[lane].lanes) return true;
   return false;
 }
-/* Lets threads that wait for one another go on, where all that must be there are; returns whether any could. */
+/* Lets threads that wait for one another continue, where all that must be there are; returns whether any could. */
 ST_FAST bool st_release_waiting() {
   if (st_release_met()) return true;
   bool any = false, all = true, some = false;

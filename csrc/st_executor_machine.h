@@ -1,5 +1,5 @@
-/* The machine on which st_executor.h runs kernels: fibres that take turns, what is known of every element of memory, and what is wrong.
-   To be compiled by itself with -DST_EXECUTOR_APART, or included. */
+/* The machine on which st_executor.h runs kernels: fibres that take turns, the records of every element of memory, and errors. To be
+   compiled by itself with -DST_EXECUTOR_APART, or included. */
 #ifndef ST_EXECUTOR_MACHINE_H
 #define ST_EXECUTOR_MACHINE_H
 
@@ -7,7 +7,7 @@
 #include "st_executor_memory.h"
 #include "st_executor_races.h"
 
-/* What the host's part asks of the device. */
+/* The functions of the device that the host's part calls. */
 
 void st_runtime::adopt(void *memory, size_t bytes, bool writable) { st_register(memory, bytes, writable, false); }
 void st_runtime::disown(void *memory) { st_forget(memory); }
@@ -66,7 +66,7 @@ bool st_runtime::run_all(int64_t blocks, st_shape shape, void (*thread)(void *),
   return !st_it.failed;
 }
 
-/* Lets the device have memory so many times more, or always: -1. */
+/* How many further allocations succeed; -1: all. */
 extern "C" __attribute__((visibility("default"))) void st_executor_allow(int64_t count) { st_it.allowed = count; }
 /* How many pieces of memory kernels may use. */
 extern "C" __attribute__((visibility("default"))) int64_t st_executor_held() { return (int64_t)st_it.regions.size(); }

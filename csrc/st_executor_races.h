@@ -1,4 +1,4 @@
-/* Whether an element is used rightly: not written where its array is only read, not read before anything was written there, and in no race
+/* Checks each use of an element: not written where its array is only read, not read before anything was written there, and in no race
    with what other threads did. */
 #ifndef ST_EXECUTOR_RACES_H
 #define ST_EXECUTOR_RACES_H
@@ -32,7 +32,7 @@ ST_FAST void st_check(st_region *region, const char *place, size_t size, bool wr
     st_error("uses memory that no kernel was given");
     return st_stop();
   }
-  if (!writes && !region->writable && !region->checked) return; /* nobody writes it, so it may be of any size */
+  if (!writes && !region->writable && !region->checked) return; /* nobody writes it, so elements may have any size */
   st_uses &uses = *region->uses;
   if (!uses.grain) {
     uses.grain = size;

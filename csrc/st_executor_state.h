@@ -1,4 +1,4 @@
-/* What the machine of st_executor.h knows: of every element of memory who used it, of every thread where it waits; and what is wrong. */
+/* What the machine of st_executor.h knows: who used each element of memory, where each thread waits, and the error, if any. */
 #ifndef ST_EXECUTOR_STATE_H
 #define ST_EXECUTOR_STATE_H
 
@@ -53,7 +53,7 @@ struct st_fibre {
   const void *site;
   int apart; /* of a shuffle; 0 at a barrier */
   int lanes; /* of the warp that waits */
-  bool orders;  /* whether what waits comes before what is done behind */
+  bool orders;  /* whether accesses before the wait are ordered before those after it */
   unsigned met; /* the lanes that were where this one was */
   unsigned of_block, of_warp;
   char sent[16];
@@ -73,7 +73,7 @@ struct st_machine {
   char *stacks = nullptr;
   char error[400] = "";
   int64_t launch = 0;
-  int64_t allowed = -1; /* how often there is still memory; -1: always */
+  int64_t allowed = -1; /* how many further allocations succeed; -1: all */
   int lanes = 32; /* of the kernel's warps */
   bool failed = false;
 };
@@ -92,7 +92,7 @@ static void st_error(const char *form, ...) {
   }
   st_it.failed = true;
 }
-/* Ends the fibre that found an error; it is never gone on with. */
+/* Ends the fibre that found an error; it never continues. */
 static void st_stop() { _longjmp(st_it.scheduler, 1); }
 
 #endif

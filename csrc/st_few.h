@@ -19,7 +19,7 @@ static inline bool st_few_insert(uint64_t *bits, int64_t n, int64_t key) {
   return true;
 }
 
-/* Take all keys out: the `count` keys listed in `keys`, which are put in increasing order. Return how many. */
+/* Take all keys out: the `count` keys listed in `keys`, which are sorted. Return how many. */
 ST_CALLED int64_t st_few_drain_i32(int32_t *keys, uint64_t *bits, int64_t n, int64_t count);
 
 #ifndef ST_LINKED

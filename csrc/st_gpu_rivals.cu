@@ -1,5 +1,5 @@
-/* Kernels written by hand that generated ones are raced against on a GPU. Arrays: pos, crd and values of compressed rows, dense operands,
-   the result; sizes: rows, entries, which kernel, and how many columns dense operands have (32 or 128). */
+/* Hand-written kernels that race against generated ones on a GPU. Arrays: pos, crd and values of compressed rows, dense operands, the
+   result; sizes: rows, entries, which kernel, and how many columns dense operands have (32 or 128). */
 #include "st_cuda.h"
 
 enum { ST_ROW_WARPS, ST_MERGE_PATH, ST_WIDE_ROWS, ST_SAMPLED };
@@ -21,7 +21,7 @@ ST_KERNEL(ST_THREADS) row_warps(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int3
 }
 
 /* y += A x by equal shares of rows and entries together (Merrill and Garland, "Merge-based parallel sparse matrix-vector
-   multiplication", SC 2016): a share ends where a merge of the ends of rows with the numbers of entries is. */
+   multiplication", SC 2016): a share ends at a point of the merge of the ends of rows with the numbers of entries. */
 template <class A> ST_DEVICE int64_t merged_rows(A ends, int64_t skipped, int64_t first, int64_t rows, int64_t entries, int64_t diagonal) {
   int64_t low = diagonal > entries ? diagonal - entries : 0, high = diagonal < rows ? diagonal : rows;
   while (low < high) {
@@ -65,7 +65,7 @@ ST_KERNEL(ST_THREADS) merge_path(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int
   }
 }
 
-/* Y = A X, a row to as many lanes as its columns fill by two and two. */
+/* Y = A X, a row to as many lanes as its pairs of columns fill. */
 struct st_two {
   double x, y;
 };

@@ -20,7 +20,7 @@ static inline int64_t st_hash_slot(int64_t key, int64_t size) {
       if (crd[low + slot] < 0) return -1;                                                           \
     }                                                                                               \
   }
-/* The position in crd[low .. high), not all of which is taken, that holds the key, or where it may be put. */
+/* The position in crd[low .. high) that holds the key, or a free one for it; not all positions are taken. */
 #define ST_HASH_VACANT(T, S)                                                                        \
   static inline int64_t st_hash_vacant_##S(const T *crd, int64_t low, int64_t high, int64_t key) {  \
     const int64_t mask = high - low - 1;                                                            \

@@ -1,4 +1,4 @@
-/* What the machine can do at most: bytes a second through memory, and fused multiply-adds a second in registers. */
+/* The limits of the machine: bytes a second through memory, and fused multiply-adds a second in registers. */
 #include <stddef.h>
 
 #if defined(__AVX512F__)
@@ -18,7 +18,7 @@ void st_triad(double *restrict a, const double *restrict b, const double *restri
   for (ptrdiff_t i = 0; i < n; i++) a[i] = b[i] + 3.0 * c[i];
 }
 
-/* Returns a value that keeps the work alive; operations: 2 * CHAINS * lanes a turn. */
+/* Returns a value so that compilers keep the work; operations: 2 * CHAINS * lanes a turn. */
 double st_multiply_adds(ptrdiff_t turns) {
   vec x[CHAINS], m = (vec){0} + 0.999999, k = (vec){0} + 1e-9;
   for (int j = 0; j < CHAINS; j++) x[j] = (vec){0} + j;

@@ -1,5 +1,5 @@
 /* The iterations of a parallel loop, cut into numbered pieces (st_team.h). Where a loop keeps something for each share of its work,
-   piece k belongs to share k modulo their number, whoever does it. */
+   piece k belongs to share k modulo their number, whichever thread does it. */
 #ifndef ST_LOOP_H
 #define ST_LOOP_H
 
@@ -19,7 +19,7 @@ static inline st_loop st_chunks(int64_t low, int64_t high, int64_t chunk, int64_
   return (st_loop){low, high, size, st_ceiling(count, size), 0};
 }
 
-/* Equal pieces, several for each thread, so that a thread that loses its core holds up little. */
+/* Equal pieces, several for each thread, so that a thread that loses its core delays only a small part. */
 static inline st_loop st_even(int64_t low, int64_t high, int64_t threads) {
   enum { FOR_EACH = 8 };
   const int64_t count = high > low ? high - low : 1;

@@ -1,5 +1,5 @@
-/* Functions of values. They look at nothing and change nothing but their value, so that compilers may apply them to several values
-   at once: where the C library has vector forms (glibc's libmvec, within 4 units in the last place), loops call these. */
+/* Functions of values. They depend only on their arguments and have no other effect, so that compilers may apply them to several
+   values at once: where the C library has vector forms (glibc's libmvec, within 4 units in the last place), loops call these. */
 #ifndef ST_MATH_H
 #define ST_MATH_H
 

@@ -23,8 +23,8 @@ static inline size_t st_bytes(int64_t length, size_t size) {
   return ((size_t)length * size / ST_ALIGNMENT + 1) * ST_ALIGNMENT;
 }
 
-/* Spares: blocks that were released and that the system would have to clear again before it gave them out. One set serves all kernels of
-   a process: whoever loads a kernel points `st_spares` to it; kernels without one give everything back. */
+/* Spares: released blocks, which the system would have to clear before it gave them out again. One set serves all kernels of a
+   process: the loader of a kernel points `st_spares` to it; kernels without one free everything. */
 
 enum { ST_SPARES = 16, ST_SPARE_LEAST = 1 << 18, ST_SPARE_MOST = 1 << 26 }; /* blocks, bytes of a block, bytes of all */
 
@@ -41,7 +41,7 @@ _Static_assert(sizeof(st_spare_set) <= 4096, "callers make one of 4096 zero byte
 
 extern __attribute__((weak)) st_spare_set *st_spares;
 
-/* Give memory back: to the spares, which let go of the oldest where they hold too much, or to the system. */
+/* Give memory back: to the spares, which free the oldest when they hold too much, or to the system. */
 __attribute__((weak)) void st_release(void *memory);
 
 ST_CALLED void *st_allocate(int64_t length, size_t size);
@@ -51,9 +51,9 @@ ST_CALLED void *st_allocate_zeros(int64_t length, size_t size);
    it has room for. */
 ST_CALLED void *st_reserve(int64_t *capacity, size_t size);
 
-/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory.
-   Blocks that have pages of their own move without a copy, and keep their alignment, so that larger arrays get such a block at
-   once: what they do not use of it is never touched. realloc might copy others twice. */
+/* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory. Blocks that
+   have pages of their own move without a copy, and keep their alignment, so that larger arrays get such a block at once: the unused
+   part is never touched. realloc might copy smaller blocks twice. */
 ST_CALLED void *st_grow(void *array, int64_t *capacity, int64_t needed, size_t size);
 
 /* Give back what an array holds beyond `length` elements, unless it is a small part of it: the next array may be a little longer. */
@@ -63,7 +63,8 @@ ST_CALLED void *st_trim(void *array, int64_t length, size_t size);
 
 __attribute__((weak)) st_spare_set *st_spares = NULL;
 
-/* Whether the set is there and ours for a moment. Nobody waits: who finds it busy asks the system. Sanitizers see each block for itself. */
+/* Whether there is a set and this thread has locked it. Nobody waits: a thread that finds it busy asks the system. Sanitizers see
+   each block for itself. */
 static inline bool st_spares_enter(void) {
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   return st_spares && !__atomic_exchange_n(&st_spares->busy, 1, __ATOMIC_ACQUIRE);
@@ -121,8 +122,8 @@ static inline void st_spares_drop(void) {
   st_spares_leave();
 }
 
-/* Large arrays in huge pages, where the system grants them on request: the first touch of a small page costs more than what a
-   kernel writes into it. All pages of the array are asked for, as the system moves (below) only what has one kind of pages. */
+/* Large arrays in huge pages, where the system grants them on request: the first touch of a small page costs more than what a kernel
+   writes into it. All pages of the array are asked for, as the system moves (below) only blocks with one kind of pages. */
 static inline void *st_in_huge_pages(void *array, size_t bytes) {
 #ifdef MADV_HUGEPAGE
   enum { PAGE = 4096, LARGE = 1 << 22 };
@@ -162,7 +163,7 @@ ST_CALLED void *st_reserve(int64_t *capacity, size_t size) {
   return memory;
 }
 
-/* What realloc had to copy may stand anywhere. */
+/* A block that realloc copied may have any alignment. */
 static inline void *st_realigned(void *array, size_t bytes, size_t used) {
   if ((uintptr_t)array % ST_ALIGNMENT == 0) return array;
   void *memory = aligned_alloc(ST_ALIGNMENT, bytes);

@@ -1,5 +1,5 @@
-/* Pieces of work for the threads of OpenMP instead of those of st_team.c, whom the latter are compared with (tuner/reports/openmp.py).
-   Each thread does its own lane, as OpenMP's static loops do. */
+/* Pieces of work for the threads of OpenMP instead of those of st_team.c, for comparison (tuner/reports/openmp.py). Each thread does
+   its own lane, as OpenMP's static loops do. */
 #include <omp.h>
 
 #include "st_team.h"

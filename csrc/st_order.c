@@ -9,7 +9,7 @@
 #include "st_order.h"
 
 enum {
-  BLOCK = 1024,      /* entries whose keys stay in the first cache while they are put together */
+  BLOCK = 1024,      /* entries whose keys stay in the first cache while they are built */
   SHORT = 32,        /* pairs that are sorted by insertion */
   CACHED = 1 << 15,  /* pairs that fit into the second cache, twice */
   DIVIDE_BITS = 9,   /* bits of a division: two streams to each of 512 parts still fit into the first cache */
@@ -30,7 +30,7 @@ static pairs new_pairs(int64_t count) {
 
 static inline int bits_of(uint64_t value) { return value ? 64 - __builtin_clzll(value) : 0; }
 
-/* Keys and the coordinates that are put together in them: the one is read, the other is written. */
+/* Keys and the coordinates that they consist of: one is read, the other is written. */
 typedef struct {
   int64_t count;
   int32_t levels;
@@ -136,7 +136,7 @@ static void begins(int64_t *place, int64_t digits) {
   }
 }
 
-/* Least significant digit first over bits [low, high), in place, by way of the scratch. */
+/* Least significant digit first over bits [low, high), in place, with the help of the scratch. */
 static void sort_cached(pairs a, pairs scratch, int64_t count, int low, int high) {
   const int passes = (high - low + DIGIT_BITS - 1) / DIGIT_BITS;
   int64_t place[1 << DIGIT_BITS];
@@ -189,7 +189,7 @@ static bool shared_part(int64_t length, int64_t count, int32_t threads) {
   return threads > 1 && length > CACHED && length > count / (2 * threads);
 }
 
-/* One division of pairs into parts by all threads. Each share of `a` has places of its own in every part, so that the order stays. */
+/* One division of pairs into parts by all threads. Each share of `a` has its own places in every part, so that the sort is stable. */
 typedef struct {
   pairs a, b;
   int64_t count, shares, parts;
@@ -265,7 +265,7 @@ static int sort_team(pairs a, pairs b, int64_t count, int low, int high, int32_t
   free(place);
   high -= bits;
   if (high == low) return 0;
-  /* parts that would keep one thread busy while the others wait are sorted by all, one after the other */
+  /* all threads sort the parts together that would keep one thread busy while the others wait */
   for (int64_t part = 0; part < parts; part++) {
     const int64_t length = bounds[part + 1] - bounds[part];
     if (!shared_part(length, count, threads)) continue;

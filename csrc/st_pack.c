@@ -7,7 +7,7 @@
 #include "st_hash.h"
 #include "st_items.h"
 
-enum { BLOCK = 1024 /* entries whose bytes stay in the first cache while level after level is looked at */ };
+enum { BLOCK = 1024 /* entries whose bytes stay in the first cache while levels are read one after another */ };
 
 #define COMPARE_LEVEL(T, EXPRESSION)                                             \
   do {                                                                           \
@@ -32,7 +32,7 @@ static inline int64_t blocks_of(int64_t count) { return (count + BLOCK - 1) / BL
 static void order_state(const void *context, st_claims *claims, int64_t block) {
   const compared_columns in = *(const compared_columns *)context;
   const void *const *columns = in.columns;
-  int8_t state[BLOCK]; /* 0 greater, 1 equal, 2 smaller: as far as the levels from `level` on tell */
+  int8_t state[BLOCK]; /* 0 greater, 1 equal, 2 smaller: by the levels from `level` on */
   for (; block >= 0; block = st_next(claims)) {
     const int64_t begin = block * BLOCK, length = in.count - begin < BLOCK ? in.count - begin : BLOCK, skip = begin == 0;
     if (__atomic_load_n(in.worst, __ATOMIC_RELAXED) == 2) continue;

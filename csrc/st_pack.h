@@ -18,13 +18,13 @@ void st_segments(int64_t count, const void *parent, int32_t parent_wide, int64_t
 /* out[k] = column[p] (p itself where column is NULL) for every k in pos[p] .. pos[p + 1]. */
 void st_expand(int64_t parents, const void *pos, int32_t pos_wide, const void *column, int32_t column_wide, void *out, int32_t out_wide,
                int32_t threads);
-/* Narrow coordinates: what those of each parent are counted from (0 for one without), distances from it; returns how many coordinates
-   the widest fibre reaches over, first and last counted. */
+/* Narrow coordinates: the base of each parent (0 for one without coordinates), and the distances from it; returns how many
+   coordinates the widest fibre spans, the first and the last included. */
 int64_t st_distances(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *base, int32_t base_wide,
                      uint16_t *out, int32_t threads);
 
-/* Fibres as distances of their coordinates from the parent's number, those of different fibres alone: start[p] is where parent p's begin (0
-   for one without). Room for those of all fibres is needed. Returns how many there are; -1 when there is no memory. */
+/* Fibres as distances of their coordinates from the parent's number, equal fibres stored once: those of parent p begin at start[p] (0
+   for one without). Room for all fibres is needed. Returns how many there are; -1 when there is no memory. */
 int64_t st_patterns(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, void *start, int32_t start_wide,
                     void *distances, int32_t distances_wide);
 
@@ -33,8 +33,8 @@ int64_t st_patterns(int64_t parents, const void *pos, int32_t pos_wide, const vo
 void st_slices(int64_t parents, const void *pos, int32_t pos_wide, int64_t rows, int64_t *starts, int32_t threads);
 
 /* Then: out (rows * starts[slices], as wide as crd) has a slot for each parent of a slice in each of its columns. slots[k]: where
-   coordinate k has gone; ends[p]: the column behind the last of parent p. In the slots of a parent behind that its last coordinate is
-   repeated; it is 0 where there is none. */
+   coordinate k has gone; ends[p]: the column behind the last of parent p. The slots of a parent behind that repeat its last
+   coordinate, or hold 0 if it has none. */
 void st_place_beside(int64_t parents, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, int64_t rows,
                      const int64_t *starts, void *ends, int32_t ends_wide, void *out, void *slots, int32_t slots_wide, int32_t threads);
 
@@ -42,8 +42,8 @@ void st_place_beside(int64_t parents, const void *pos, int32_t pos_wide, const v
 void st_below_dense(int64_t count, const void *position, int32_t position_wide, int64_t extent, const void *column, int32_t column_wide,
                     int64_t *out, int32_t threads);
 
-/* A compressed level over parents in increasing order: entry e begins a child where first[e] <= last_level.
-   parent: position of each entry in the level above (NULL: 0). crd, child (position of each entry): NULL where not wanted. */
+/* A compressed level over parents in increasing order: entry e begins a child where first[e] <= last_level. parent: position of each
+   entry in the level above (NULL: 0). crd, child (position of each entry): NULL if not wanted. */
 void st_compress(int64_t count, const int8_t *first, int32_t last_level, const void *parent, int32_t parent_wide, int64_t parents,
                  const void *column, int32_t column_wide, void *crd, int32_t crd_wide, void *pos, int32_t pos_wide, void *child,
                  int32_t child_wide, int32_t threads);
@@ -62,8 +62,7 @@ void st_scatter(int64_t count, const void *values, int64_t itemsize, const void 
 void st_gather(int64_t count, const void *values, int64_t itemsize, const void *position, int32_t position_wide, void *out,
                int32_t threads);
 
-/* A dense level above a compressed one, stored the other way round: out_pos (columns + 1), out_crd, out_values.
-   1 when there is no memory. */
+/* A dense level above a compressed one, transposed: out_pos (columns + 1), out_crd, out_values. 1 when there is no memory. */
 int32_t st_transpose(int64_t rows, int64_t columns, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide,
                      const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd, int32_t out_crd_wide,
                      void *out_values, int32_t threads);

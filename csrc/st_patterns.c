@@ -1,4 +1,5 @@
-/* Fibres that look alike from where they stand, each kept once: a table of hashes of those met so far, in the order of parents. */
+/* Fibres with equal distances from their parents, each stored once: a table of hashes of the fibres so far, in the order of parents.
+   */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -43,7 +44,7 @@ static inline int64_t length_of(const fibres *in, int64_t parent) {
   return st_get(in->pos, in->pos_wide, parent + 1) - st_get(in->pos, in->pos_wide, parent);
 }
 
-/* Whether the fibre of a parent from `begin` on looks like the one of another that was met before. */
+/* Whether the fibre of a parent, from `begin` on, has the same distances as an earlier one. */
 static bool alike(const fibres *in, int64_t parent, int64_t begin, int64_t length, int64_t other) {
   if (length_of(in, other) != length) return false;
   const int64_t start = st_get(in->start, in->start_wide, other);
@@ -66,7 +67,7 @@ int64_t st_patterns(int64_t parents, const void *pos, int32_t pos_wide, const vo
                     void *distances, int32_t distances_wide) {
   const fibres in = {pos, crd, start, distances, pos_wide, crd_wide, start_wide, distances_wide};
   met_fibres table = {NULL, 0, 0};
-  int64_t used = 0, last = -1; /* the last parent with a fibre: neighbours look alike most often */
+  int64_t used = 0, last = -1; /* the last parent with a fibre: neighbours are equal most often */
   for (int64_t p = 0; p < parents; p++) {
     const int64_t begin = st_get(pos, pos_wide, p), length = length_of(&in, p);
     st_put(start, start_wide, p, 0);

@@ -1,5 +1,5 @@
-/* Pieces of a result that threads make: a table of how many entries each has, which says where they go, and the arrays that threads
-   leave behind with pieces whose place was not known in time. */
+/* Pieces of a result that threads make: a table of how many entries each has, which gives their places, and the arrays in which
+   threads leave pieces whose place was not known in time. */
 #ifndef ST_PIECES_H
 #define ST_PIECES_H
 

@@ -1,4 +1,4 @@
-/* Four 64-bit values of which some are left out, packed by a table of permutations instead of by branches (AVX2). */
+/* Packs some of four 64-bit values by a table of permutations instead of branches (AVX2). */
 #ifndef ST_QUADS_H
 #define ST_QUADS_H
 

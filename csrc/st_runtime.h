@@ -1,4 +1,4 @@
-/* What every generated kernel stands on: memory (st_memory.h), searches, minimum and maximum. All names begin with st_ or ST_. */
+/* The base of every generated kernel: memory (st_memory.h), searches, minimum and maximum. All names begin with st_ or ST_. */
 #ifndef ST_RUNTIME_H
 #define ST_RUNTIME_H
 
@@ -42,9 +42,9 @@
 #endif
 #define ST_FIRST(count) ((1u << (count)) - 1) /* the mask of the first lanes, not all */
 
-/* The condition; compilers put what happens where it holds out of the way. */
+/* The condition; compilers move the code for the true case out of the way. */
 static inline bool st_seldom(bool condition) { return __builtin_expect(condition, false); }
-/* The condition; what it guards can be read where it does not hold. */
+/* The condition; the guarded data can be read even if it does not hold. */
 static inline bool st_harmless(bool condition) { return condition; }
 
 /* Memory. */
@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) void st_prefetch(const void *array,
   }
 }
 
-/* See that what was written past the caches is there before anything that is written later. */
+/* Make writes that bypass the caches visible before later writes. */
 static inline void st_drain_stores(void) {
 #if ST_BUILTIN(__builtin_ia32_sfence)
   __builtin_ia32_sfence();

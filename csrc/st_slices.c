@@ -11,7 +11,7 @@ typedef struct {
   int64_t *widths; /* by slice */
 } sliced;
 
-/* The first slice of a share: shares have nearly equally much to do. */
+/* The first slice of a share: shares have nearly equal work. */
 static int64_t slice_of_share(const sliced *in, int64_t share) {
   return (st_balanced_row(in->parents, in->pos, in->pos_wide, share, in->shares) + in->rows - 1) / in->rows;
 }

@@ -1,19 +1,20 @@
 /* The team of threads of a process. See st_team.h.
 
    A caller puts its job into a slot with seats for workers, calls, and begins. A worker takes a seat, claims pieces until there are
-   none, and leaves. Once the caller finds none either it takes the free seats away, so that nobody comes any more, and waits for those
-   who are inside: each holds a piece. A worker that has not come by then, because it was not woken yet, has no core, or could not be
-   made, is not waited for. Slots live as long as the process, jobs as long as the call: a job is looked at only from a seat.
+   none, and leaves. Once the caller finds no piece either, it removes the free seats, so that no worker enters any more, and waits
+   for those inside: each holds a piece. A worker that has not come by then, because it was not woken yet, has no core, or could not
+   be made, is not waited for. Slots live as long as the process, jobs as long as the call: a job is looked at only from a seat.
 
-   A woken worker gets any core but that of the caller: where the system puts it into the queue of that core, though others are idle, it
-   waits there for the next tick, and a thousand short calls are over by then.
+   A woken worker may run on any core but the caller's: if the system put it into the queue of that core although others are idle, it
+   would wait for the next tick, and a thousand short calls would be over by then.
 
-   Who waits spins for a while and then sleeps. How long is worth it follows from how long waiting took before; where a spinning thread
-   finds that it was off its core there is other work for that core, and nobody spins for some time.
+   A thread that waits spins for a while and then sleeps. The time of spinning follows from how long waiting took before. If a
+   spinning thread finds that it lost its core, that core has other work, and nobody spins for some time.
 
-   A worker that loses its core while it holds a piece keeps the caller waiting until it gets another turn. Where that took longer than
-   the caller's own work, which is when the caller alone would have been as fast, callers work alone for many times as long. So they do
-   where a short call spent most of its time waiting for a core itself: there are none for workers, which would be in its way. */
+   A worker that loses its core while it holds a piece keeps the caller waiting until it gets another turn. If that took longer than
+   the caller's own work, the caller alone would have been as fast, and callers work alone for many times as long. They also work
+   alone after a short call that spent most of its time waiting for a core itself: then there are no cores for workers, which would
+   only disturb it. */
 #define _GNU_SOURCE
 #include "st_team.h"
 
@@ -32,7 +33,7 @@
 #include <sys/syscall.h>
 #endif
 
-#ifndef ST_TEAM_BEFORE_SEAT /* tests hold workers up here */
+#ifndef ST_TEAM_BEFORE_SEAT /* tests delay workers here */
 #define ST_TEAM_BEFORE_SEAT(worker)
 #endif
 
@@ -41,18 +42,18 @@ enum {
   MOST_WORKERS = 511,
   MASK_BYTES = 1024, /* room for 8192 cores */
   STACK = 2 << 20,   /* bytes */
-  WOKEN = 2,         /* sleepers that one thread wakes: those wake others */
+  WOKEN = 2,         /* sleepers that one thread wakes; these wake others */
   LOOKS = 32,        /* between two looks at the clock while spinning, some microseconds */
   REFUSALS = 256,    /* calls until a thread that could not be made is tried again */
 };
 enum { /* nanoseconds */
-  OFF_CORE = 100000,      /* between two looks at the clock: another one had the core */
+  OFF_CORE = 100000,      /* a longer time between two readings of the clock means that another thread had the core */
   CROWDED = 5000000,      /* for how long nobody spins then */
   JOINING = 200000,       /* how long a caller spins for pieces that others have begun */
   LEAST_PATIENCE = 20000, /* how long an idle worker spins at least, where it spins at all */
   SHORT = 5000000,        /* the work of a call that workers without a core of their own cannot make faster */
 };
-enum { ALONE = 25 }; /* times as long as a call has waited for cores, callers work alone */
+enum { ALONE = 25 }; /* callers work alone for so many times as long as a call has waited for cores */
 
 /* The word of a slot: who is inside, how many seats are free, whether it is somebody's, whether its caller sleeps. */
 enum { INSIDE = 1, INSIDE_MASK = 0x3ff, SEAT = 1 << 10, SEATS_MASK = 0x3ff << 10, TAKEN = 1 << 20, AWAITED = 1 << 21 };
@@ -82,7 +83,7 @@ static struct {
   st_slot slots[SLOTS];
   _Alignas(64) int32_t asleep, callers, workers, making, refusals;
   int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
-  int64_t alone_calls;          /* counts calls that worked alone for that, and long ones to which not all workers came */
+  int64_t alone_calls;          /* counts calls that worked alone for that reason, and long calls to which not all workers came */
   uint32_t lost;                /* counts workers that have lost their core in a job */
   st_member members[MOST_WORKERS];
 } team;
@@ -238,7 +239,7 @@ static bool make_worker(int32_t number) {
   return made;
 }
 
-/* See that there are `wanted` workers, as far as threads can be had and nobody else is making them. Returns how many there are. */
+/* Make `wanted` workers, if threads can be made and nobody else is making them. Returns how many there are. */
 static int32_t recruit(int32_t wanted) {
   const int32_t workers = __atomic_load_n(&team.workers, __ATOMIC_RELAXED);
   if (workers >= wanted || __atomic_exchange_n(&team.making, 1, __ATOMIC_ACQUIRE)) return workers;
@@ -307,8 +308,8 @@ static void call(st_slot *slot, st_job job, int32_t seats) {
   wake(called, seats < WOKEN ? seats : WOKEN);
 }
 
-/* Let nobody in any more, and wait for those who are inside. Returns for how long, as far as that is worth a look at the clock, and
-   whether seats were `free` still. */
+/* Let no worker in any more, and wait for those inside. Returns for how long, if that was long enough to read the clock, and whether
+   seats were still `free`. */
 static int64_t join(st_slot *slot, bool *free) {
   int64_t begin = 0;
   uint32_t word = __atomic_fetch_and(&slot->word, ~(uint32_t)SEATS_MASK, __ATOMIC_ACQUIRE);
@@ -335,8 +336,8 @@ static int64_t waits_for_cores(void) {
   return second ? strtoll(second, NULL, 10) : 0;
 }
 
-/* For how many of the last nanoseconds the caller had no core. Threads lose it seldom where there are enough, and one that has not is
-   asked no more than that. */
+/* For how many of the last nanoseconds the caller had no core. Threads seldom lose it where there are enough; for one that has not,
+   nothing else is read. */
 static int64_t without_core(int64_t nanoseconds) {
   static __thread int64_t times, waits;
   if (nanoseconds < OFF_CORE) return 0;

@@ -1,7 +1,7 @@
 /* Work for several threads: numbered pieces, which the caller and the workers of the team (st_team.c) claim one after another.
 
-   The caller begins at once and claims whatever nobody has claimed; it waits only for pieces that a worker has begun. What a piece is
-   depends on its number alone, so that it does not matter who gets it, nor how many threads there are. */
+   The caller begins at once and claims whatever nobody has claimed; it waits only for pieces that a worker has begun. A piece depends
+   only on its number, so it does not matter which thread gets it or how many threads there are. */
 #ifndef ST_TEAM_H
 #define ST_TEAM_H
 
@@ -22,7 +22,7 @@ typedef struct {
   bool alone;
 } st_claims;
 
-/* What is done with pieces: with the first one, which is claimed already, and with all that `st_next` gives until that is negative. */
+/* Works on pieces: on the first one, which is claimed already, and on all that `st_next` returns until that is negative. */
 typedef void st_work(const void *context, st_claims *claims, int64_t piece);
 
 /* cdef */
@@ -33,7 +33,8 @@ void st_team_allow(int64_t running, const uint64_t *mask, int64_t bytes, int64_t
 /* How many workers there are. */
 int64_t st_team_workers(void);
 
-/* How many calls that had work for several threads did without some: since workers had had no core before, or had none by the end. */
+/* How many calls with work for several threads ran without some of them: because workers had no core before, or had none by the end.
+   */
 int64_t st_team_alone_calls(void);
 
 /* Call workers again from the next call on, though they had no core a moment before. */
@@ -45,7 +46,7 @@ typedef void st_team_function(int64_t threads, int64_t pieces, bool own, st_work
 /* See st_run. */
 st_team_function st_team_run;
 
-/* The team of this process, one for all objects: whoever loads an object points this to it; without it the caller works alone. */
+/* The team of this process, one for all objects: the loader of an object points this to it; without it the caller works alone. */
 __attribute__((weak)) st_team_function *st_team = NULL;
 
 static inline int64_t st_next(st_claims *claims) {

@@ -148,7 +148,7 @@ typedef struct {
   int64_t *greatest, *mistake;
 } read_text;
 
-/* A mistake as a number: the one that comes first in the text is the least. */
+/* An error as a number: the first one in the text is the least. */
 static int64_t number_of(int64_t place, int kind, int32_t mode) { return (place * KINDS + kind) * MOST_MODES + mode; }
 
 static void read_entries(const void *context, st_claims *claims, int64_t chunk) {

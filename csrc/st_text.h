@@ -28,7 +28,7 @@ typedef struct {
   const uint64_t *fives; /* see st_decimal.h */
 } st_entry_layout;
 
-/* What went wrong first: the place in the text, and the mode of a coordinate. */
+/* The first error: its place in the text, and the mode of a coordinate. */
 typedef struct {
   int64_t place;
   int32_t kind, mode;

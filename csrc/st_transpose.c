@@ -20,13 +20,13 @@ typedef struct {
 
 enum {
   MOST_THREADS = 255,
-  AHEAD = 24,         /* entries between asking for a line and writing to it */
+  AHEAD = 24,         /* entries between the prefetch of a line and the write to it */
   SAMPLED = 256,      /* entries */
   FIRST_CACHE = 32768 /* bytes */
 };
 
-/* Up to which entry lines are asked for ahead: none where the columns of entries near one another lie so close together that all the
-   places between them stay in the first cache, as in a band matrix. */
+/* Up to which entry lines are prefetched: none if the columns of neighbouring entries lie so close together that all their places
+   stay in the first cache, as in a band matrix. */
 static int64_t ahead_until(const rows_of_coordinates *in, int64_t first, int64_t last) {
   const int64_t far = last - AHEAD, step = (last - first) / SAMPLED + 1;
   double span = 0, samples = 0;

@@ -1,7 +1,7 @@
 /* The transposition of st_transpose.c for one type of places: ST_PLACE; ST_NAMED(x) is a name for it. */
 
-/* Each entry goes to the place after the last one of its column. Its line is asked for some entries ahead: where a column stands
-   then is where it will stand within a few elements. */
+/* Each entry goes to the place after the last one of its column. Its line is prefetched some entries ahead: the place of a column
+   changes by a few elements at most until then. */
 #define MOVE(row, T)                              \
   const ST_PLACE to = next[crd[p]]++;             \
   out_crd[to] = (row);                            \
@@ -116,7 +116,7 @@ static void ST_NAMED(move_entries)(const void *context, st_claims *claims, int64
 
 static int32_t ST_NAMED(transpose)(rows_of_coordinates in, transposed out, int32_t threads) {
   const int64_t columns = in.columns;
-  /* one thread keeps its places where the positions go in the end: new memory would have to be cleared first */
+  /* a single thread keeps its places where the positions go in the end: new memory would have to be cleared first */
   const bool in_place = threads == 1 && sizeof(ST_PLACE) == (out.pos_wide ? 8 : 4);
   ST_PLACE *places = in_place ? out.pos : malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
   int64_t sums[MOST_THREADS + 1] = {0};

@@ -9,8 +9,8 @@
 enum {
   LINE = 64,         /* bytes of a cache line */
   CHUNK = 128 << 10, /* bytes of blocks: some stay in a cache of the second level */
-  CHUNKS = 4,        /* that a thread counts before all write */
-  TOGETHER = 1024    /* that are counted before all write, at most */
+  CHUNKS = 4,        /* chunks that a thread counts before all threads write */
+  TOGETHER = 1024    /* most chunks that are counted before all threads write */
 };
 
 #define DIFFERS(a, b, mask) ((((a) ^ (b)) & (mask)) != 0)
@@ -30,8 +30,8 @@ typedef struct {
 } row_entries;
 
 /* The passes over values of one type: how many of a chunk of blocks are entries, and those of a plain row, in loops over a line that
-   have constant length for the usual widths. The latter stores each value before it knows whether it counts, and ends with the last
-   that does. */
+   have constant length for the usual widths. The latter stores each value before it knows whether it is an entry, and stops at the
+   last entry. */
 #define EACH_WIDTH(FUNCTION, ...)                     \
   switch (in->width) {                                \
     case 1: return FUNCTION(__VA_ARGS__, 1);          \
@@ -112,8 +112,8 @@ static row_lines lines_of(const st_blocking *in, int64_t block_row, const void *
   return (row_lines){begin, end - begin, in->height * in->width, fill, mask};
 }
 
-/* The rows of some block rows, one after another. Blocks of the next block row, which has about as many, are asked for: they are read
-   in another order than they lie in. */
+/* The rows of some block rows, one after another. Blocks of the next block row, which has about as many, are prefetched: they are
+   read in another order than they are stored. */
 static void fill_block_rows(const st_blocking *in, int64_t begin, int64_t end, const void *fill, const void *mask, int64_t *starts,
                             row_entries out) {
   for (int64_t block_row = begin; block_row < end; block_row++) {
