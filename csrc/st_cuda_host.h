@@ -114,8 +114,7 @@ class st_host {
   }
 };
 
-/* For the caller: memory of the device, freed by st_release like arrays that a kernel published, and transfers; 0, or 2 for an error.
-   */
+/* For the caller: memory of the device, freed by st_release like arrays that a kernel published, and transfers; 0, or 2 for an error. */
 ST_EXPORT void *st_get(int64_t bytes) { return st_runtime::get(bytes > 0 ? bytes : 1); }
 ST_EXPORT void st_release(void *memory) {
   if (memory) st_runtime::put(memory);

@@ -210,8 +210,7 @@ template <class A> ST_DEVICE void st_sort(A keys, int64_t low, int64_t high) {
   }
 }
 
-/* A bit for each of 32 numbers from `begin` on: whether it is one of low .. high. These lie among the 32 numbers, or there are none.
-   */
+/* A bit for each of 32 numbers from `begin` on: whether it is one of low .. high. These lie among the 32 numbers, or there are none. */
 ST_DEVICE int64_t st_places(int64_t begin, int64_t low, int64_t high) {
   const uint32_t past = 32 - (uint32_t)(high - begin), first = (uint32_t)(low - begin);
   return low < high ? (ST_ALL_LANES >> past % 32) & (ST_ALL_LANES << first % 32) : 0;

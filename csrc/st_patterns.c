@@ -1,5 +1,4 @@
-/* Fibres with equal distances from their parents, each stored once: a table of hashes of the fibres so far, in the order of parents.
-   */
+/* Fibres with equal distances from their parents, each stored once: a table of hashes of the fibres so far, in the order of parents. */
 #include <stdbool.h>
 #include <stdlib.h>
 

@@ -33,8 +33,7 @@ void st_team_allow(int64_t running, const uint64_t *mask, int64_t bytes, int64_t
 /* How many workers there are. */
 int64_t st_team_workers(void);
 
-/* How many calls with work for several threads ran without some of them: because workers had no core before, or had none by the end.
-   */
+/* How many calls with work for several threads ran without some of them: because workers had no core before, or had none by the end. */
 int64_t st_team_alone_calls(void);
 
 /* Call workers again from the next call on, though they had no core a moment before. */
