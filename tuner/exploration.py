@@ -20,7 +20,7 @@ from ..compiler.space.protocolized import loop_nest, parse_protocolized
 from ..compiler.space.reading import with_modes
 from ..compiler.space.schedules import Schedules
 from ..compiler.space.space import Member, ScheduleSpace
-from .asymptotic.compare import Comparison, compare
+from .asymptotic.compare import CostComparison, compare
 from .asymptotic.compare import explain as explain_comparison
 from .asymptotic.listing import annotated, size_text
 from .asymptotic.model import CostClass, CostModel
@@ -193,7 +193,7 @@ class Exploration:
         program = self.space.program(schedule)
         return with_modes(replace(program, statement=original_loops(program)), self.formats)
 
-    def compare(self, first: AnyProgram, second: AnyProgram) -> Comparison:
+    def compare(self, first: AnyProgram, second: AnyProgram) -> CostComparison:
         """Return the verdict on two programs, with its proofs; the first is cheaper, costlier, equivalent or incomparable."""
         return self.model.compare(self.statement(first), self.statement(second))
 
@@ -205,7 +205,7 @@ class Exploration:
         """Return a program's loop nest with the tasks that every line costs."""
         return annotated(self.model, self.statement(program))
 
-    def beaten_by(self, program: AnyProgram) -> list[tuple[CostClass, Comparison]]:
+    def beaten_by(self, program: AnyProgram) -> list[tuple[CostClass, CostComparison]]:
         """Return the costs on the frontier that are lower than a program's, each with the comparison that shows it."""
         own = self.model.tasks.queries(self.model.cost(self.statement(program)))
         found = ((one, compare(one.tasks, own, self.model.premises)) for one in self.classes)

@@ -35,7 +35,7 @@ class Containment:
 
 
 @frozen
-class Comparison:
+class CostComparison:
     """The verdict on a first task set against a second one.
 
     Attributes:
@@ -60,7 +60,7 @@ class Comparison:
         return (IN_MEMORY_ALONE if alone else VERDICTS).get(self.verdict, VERDICTS[self.verdict])
 
 
-def compare(first: Sequence[Query], second: Sequence[Query], premises: Premises) -> Comparison:
+def compare(first: Sequence[Query], second: Sequence[Query], premises: Premises) -> CostComparison:
     """Compare two task sets by containment in both directions."""
     within, beyond = _containments(first, second, premises)
     reverse_within, reverse_beyond = _containments(second, first, premises)
@@ -70,7 +70,7 @@ def compare(first: Sequence[Query], second: Sequence[Query], premises: Premises)
         (False, True): "costlier",
         (False, False): "incomparable",
     }[not beyond, not reverse_beyond]
-    return Comparison(verdict, within, beyond, reverse_within, reverse_beyond)
+    return CostComparison(verdict, within, beyond, reverse_within, reverse_beyond)
 
 
 def _containments(tasks: Sequence[Query], others: Sequence[Query], premises: Premises) -> tuple[tuple[Containment, ...], TaskSet]:
@@ -95,7 +95,7 @@ def _proof(task: Query, others: Sequence[Query], premises: Premises) -> Containm
     return None
 
 
-def explain(comparison: Comparison, first: str, second: str, names: Mapping[tuple[str, int], str]) -> str:
+def explain(comparison: CostComparison, first: str, second: str, names: Mapping[tuple[str, int], str]) -> str:
     """Return the reasons of a verdict in words, one line a task.
 
     Args:

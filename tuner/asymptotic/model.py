@@ -15,7 +15,7 @@ from ...compiler.space.space import Member, ScheduleSpace
 from .algebra import Algebra
 from .census import Census
 from .cheapest import CheapestSearch
-from .compare import Comparison, compare
+from .compare import CostComparison, compare
 from .gathering import gathering_of
 from .interpret import Interpreter, Path
 from .predicates import Predicates
@@ -99,7 +99,7 @@ class CostModel:
                 node.update(dict.fromkeys(self._unsunk.charged(charge.bound, charge.guard)))
         return {path: tuple(queries) for path, queries in found.items()}
 
-    def compare(self, first: Stmt, second: Stmt) -> Comparison:
+    def compare(self, first: Stmt, second: Stmt) -> CostComparison:
         """Compare two programs."""
         return compare(self.tasks.queries(self.cost(first)), self.tasks.queries(self.cost(second)), self.premises)
 
