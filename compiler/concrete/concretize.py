@@ -68,7 +68,7 @@ def concretize(assignment: Assignment, formats: Mapping[str, Format], add: str =
 
 
 def started(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[Assignment, dict[str, Format]]:
-    """Return an assignment that reads what ``+=`` starts from as an operand of its own, and formats for it too."""
+    """Return an assignment that reads the start value of ``+=`` as one more operand, and the formats with that of this operand."""
     if assignment.operator != "+=":
         return assignment, dict(formats)
     initial = Access(initial_name(assignment), assignment.target.subscripts)

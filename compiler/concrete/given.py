@@ -79,7 +79,7 @@ def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
         return None
     try:
         return np.dtype(supported_dtype(np.dtype(dtype), None))
-    except Exception:  # NumPy asks a foreign object for its dtype, which may fail in any way
+    except Exception:  # NumPy asks a foreign object for its dtype, which may raise anything
         raise DataError(f"dtype {shown(dtype)} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
 
 

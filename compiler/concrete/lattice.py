@@ -178,7 +178,7 @@ def only_point(domain: Domain) -> Point | None:
 
 
 def is_everywhere(domain: Domain) -> bool:
-    """Return whether a domain holds all coordinates whatever is stored: the empty point is in its lattice."""
+    """Return whether a domain holds all coordinates for any stored entries: the empty point is in its lattice."""
     match domain:
         case Intersection(parts):
             return all(map(is_everywhere, parts))
@@ -191,7 +191,7 @@ def is_everywhere(domain: Domain) -> bool:
 
 
 def is_nowhere(domain: Domain) -> bool:
-    """Return whether a domain holds no coordinate whatever is stored."""
+    """Return whether a domain holds no coordinate for any stored entries."""
     match domain:
         case Intersection(parts):
             return any(map(is_nowhere, parts))

@@ -58,7 +58,7 @@ class _Nest:
         return total
 
     def _domain(self, loops: tuple[str, ...], absent: frozenset[Access]) -> Domain:
-        """Return what the outermost of some loops runs through, inside which the others stand."""
+        """Return the domain of the outermost of some loops."""
 
         def of(access: Access) -> Domain:
             if access in absent:

@@ -129,7 +129,7 @@ class _Mirroring:
         return tag
 
     def _across(self, node: Stmt) -> Stmt | None:
-        """Return an assignment with the two indices exchanged, but for the half itself."""
+        """Return an assignment with the two indices exchanged, except in the half itself."""
         if not isinstance(node, Assign):
             return None
         first, second = self.half.indices

@@ -289,9 +289,8 @@ def means(operand: Access, access: Access) -> bool:
 
 
 def said_of(access: Access, said: Iterable[tuple[Access, Said]]) -> Said | None:
-    """Return what is said of an access: of reads at its subscripts, or else of all reads of its tensor; None where nothing is.
-
-    ``said`` pairs operands with what is said of them.
+    """Return what ``said`` has for an access: for reads at its subscripts, or else for all reads of its tensor; None if it has
+    nothing. ``said`` pairs operands with values.
     """
     found = [(operand, what) for operand, what in said if means(operand, access)]
     if not found:
@@ -300,7 +299,7 @@ def said_of(access: Access, said: Iterable[tuple[Access, Said]]) -> Said | None:
 
 
 def saying(operand: Access, what: Said, said: Iterable[tuple[Access, Said]]) -> tuple[tuple[Access, Said], ...]:
-    """Return what is said with one thing more, which takes the place of what was said of the same reads."""
+    """Return ``said`` with one more pair, which replaces a pair for the same reads."""
     return (*((other, known) for other, known in said if not means(operand, other)), (operand, what))
 
 
@@ -324,12 +323,12 @@ def statements_around(statement: Stmt, tensor: str) -> tuple[Stmt, ...] | None:
 
 
 def filled_by_threads(statement: Stmt, tensor: str) -> bool:
-    """Whether a loop that is dealt out stands around an assignment to a tensor, in a statement."""
+    """Whether a distributed loop stands around an assignment to a tensor, in a statement."""
     return any(isinstance(node, Forall) and node.tag.is_dealt and tensor in targets(node) for node in walk(statement))
 
 
 def runs_on_gpu(statement: Stmt) -> bool:
-    """Whether a loop of a statement is dealt out to blocks, warps or threads of a GPU."""
+    """Whether a loop of a statement is distributed to blocks, warps or threads of a GPU."""
     return any(isinstance(node, Forall) and node.tag.is_on_gpu for node in walk(statement))
 
 

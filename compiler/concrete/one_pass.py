@@ -106,7 +106,7 @@ class OnePass:
         """Put the update of a result where its last level is known, after the sum over the levels below."""
         depth, deepest = max(1, self._depth(product.target)), len(self.levels)
         if depth < deepest and all(self._depth(factor) > depth for factor in product.factors):
-            depth += 1  # the sum is the result itself
+            depth += 1  # the result itself holds the sum
         at, above = self._multiplied(product, depth)
         here = tuple(factor for factor in product.factors if at < self._depth(factor) <= depth)
         self._nodes[depth].after.append(_Update(product.target, "+=", (self._summed(product, depth), *above, *here)))

@@ -1,4 +1,4 @@
-"""The format of a result that nobody named: sparse where that is sure to be no larger than the operands let it be."""
+"""The format of a result that the user does not give: sparse where the sparse operands bound what it stores."""
 
 from __future__ import annotations
 

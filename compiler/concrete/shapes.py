@@ -49,7 +49,7 @@ class Tiles:
 
 @frozen
 class Nest:
-    """The nest of two variables; where only a part of ``fused`` is left, its first and last row are cut."""
+    """The nest of two variables; for a part of ``fused``, the first and the last row are cut."""
 
     outer: str
     inner: str
@@ -73,7 +73,8 @@ class Entries:
 
 @frozen
 class Between:
-    """The coordinates from the first to the last of a range of stored entries; the first and last range reach to the ends."""
+    """The coordinates from the first to the last of a range of stored entries; the first and the last range extend to the ends of the
+    extent."""
 
     coordinate: str
     positions: str

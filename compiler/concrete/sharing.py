@@ -84,7 +84,7 @@ def _last_stored(operand: Access, form: Format, target: Access) -> str:
 
 
 def _gone_through(loop: str, graph: Provenance) -> Iterator[Access]:
-    """Yield the operand all of whose positions a loop goes through, though nothing in the loop may read it."""
+    """Yield the operand all of whose positions a loop goes through, even if nothing in the loop reads it."""
     if graph.space(loop) == "position" and (whole := graph.position_relation(loop)).position == loop:
         yield whole.access
 

@@ -178,7 +178,7 @@ class _Listing:
             yield from shares(structure.program, situation, threads)
 
     def library(self) -> Iterator[Candidate]:
-        """Yield the schedules of the library that were written for the same expression, as they stand."""
+        """Yield the schedules of the library for the same expression, unchanged."""
         situation = self._situation
         if self._threads < 2 and self._target == "cpu":
             return

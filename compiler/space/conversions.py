@@ -33,7 +33,8 @@ MOST_ORDERS = 24
 
 
 def result_first(start: Structure, situation: Situation) -> Iterator[Structure]:
-    """Yield the one stored operand in another order: indices of the result outermost, reduced ones below, each in place."""
+    """Yield the one stored operand in another order: indices of the result outermost, reduced ones below, each group in its given
+    order."""
     stored = situation.stored(start.program)
     if len(stored) != 1 or not _is_movable(stored[0]):
         return

@@ -14,7 +14,7 @@ def with_default_protocols(statement: Stmt, formats: Mapping[str, Format]) -> St
     """Return a statement in which every read has protocols; those that it names stay.
 
     A stored operand is located in dense and hashed levels and stepped through in others. A workspace is located where a
-    stored operand of the same assignment is stepped through, and stepped through where nothing else drives the loop.
+    stored operand of the same assignment is stepped through, and is stepped through where nothing else drives the loop.
     """
 
     def rule(node: Stmt) -> Stmt | None:

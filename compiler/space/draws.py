@@ -40,7 +40,7 @@ def drawn_nests(
     deadline: Deadline,
     semiring: tuple[str, str] = ("+", "*"),
 ) -> Iterator[Schedule]:
-    """Yield loop nests of an expression, with the protocols that its formats suggest: all where they are few, else some.
+    """Yield loop nests of an expression, with the default protocols of its formats: all if there are few, else some.
 
     Args:
         assignment: the checked expression.

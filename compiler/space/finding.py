@@ -225,7 +225,7 @@ def _without_protocols(node: Stmt) -> Stmt | None:
 
 
 def _written(node: Stmt, loops: tuple[str, ...], outside: Mapping[str, int], result: str, roots: int) -> Stmt:
-    """Give every write its operator; ``outside`` says how many loops stand around the place where a workspace comes to life."""
+    """Give every write its operator; ``outside`` says how many loops stand around the place where a workspace is made."""
     match node:
         case Assign(target, _, value):
             inner = loops[outside.get(target.tensor, 0) :]

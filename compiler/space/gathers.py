@@ -22,8 +22,8 @@ GATHER = "gather"
 
 
 def gathers(start: Structure, situation: Situation) -> Iterator[Structure]:
-    """Yield a product's nests with places of the filter outermost: in place, gathered in a list, gathered in rows for BLAS; none where no
-    filter of several channels meets a stored operand."""
+    """Yield a product's nests with places of the filter outermost: reading in place, gathered in a list, gathered in rows for BLAS.
+    There are none unless a filter of several channels meets a stored operand."""
     _, leaf = result_leaf(start.program)
     factors, loops, left = product_factors(flatten(leaf.value)), root_loops(start.program), leaf.target.indices
     for access in (factor for factor in factors if isinstance(factor, Access)):

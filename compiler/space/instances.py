@@ -1,4 +1,4 @@
-"""The schedules that templates stand for, as a set: counted, listed, sampled uniformly, recognised."""
+"""All schedules of some templates, as a set: counted, listed, sampled uniformly, recognised."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Instances:
 
     Args:
         templates: in the order in which they are listed.
-        stages: how it came about: {"stage", "kept", ...} for each step that made or pruned templates.
+        stages: {"stage", "kept", ...} for each step that made or pruned templates.
     """
 
     def __init__(self, templates: Iterable[Template], stages: Sequence[Mapping[str, Any]] = ()) -> None:

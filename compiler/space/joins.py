@@ -24,7 +24,7 @@ HEAVIEST = 32
 """Number of values, those with the longest fibres, that are always in the sample."""
 
 SAMPLE = 2**11
-"""About how many positions of the sampled operand are looked at."""
+"""About how many positions of the sampled operand are read."""
 
 MOST_WHOLE = 2**13
 """Operands with at most so many entries are joined whole, without a sample; parts of such a join serve other relations too."""

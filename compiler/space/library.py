@@ -1,9 +1,9 @@
 """A library of good schedules with names: those of the papers' evaluations, and some of this project.
 
-A schedule is written for one expression; ``schedules_for`` finds those that fit another one, whatever its names, and renames
-them. Numbers in them are starting points. Sources: Senanayake et al., "A Sparse Iteration Space Transformation Framework",
-Figures 2, 4, 5 and section 7 with the TACO schedules it refers to; Dias et al., "SparseAuto"; kernels with rows of dense
-operands in vector registers, written after hand-optimized C.
+A schedule is written for one expression; ``schedules_for`` finds those that fit another one and renames their tensors and indices.
+Numbers in them are starting points. Sources: Senanayake et al., "A Sparse Iteration Space Transformation Framework", Figures 2, 4, 5 and
+section 7 with the TACO schedules it refers to; Dias et al., "SparseAuto"; kernels with rows of dense operands in vector registers,
+written after hand-optimized C.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ LIBRARY: tuple[NamedSchedule, ...] = (
 def schedules_for(
     assignment: Assignment, target: str = "cpu", extents: Mapping[str, int] | None = None
 ) -> Iterator[tuple[NamedSchedule, Schedule]]:
-    """Yield the schedules of the library that were written for an expression of the same form, in its names.
+    """Yield the schedules of the library for expressions of the same form, with the names of this one.
 
     Args:
         assignment: the expression.

@@ -49,7 +49,8 @@ class Moves:
         self._space, self._random = space, random.Random(seed)
 
     def anywhere(self) -> Chosen | None:
-        """Return a schedule: a start whose indices mostly stay as they are, a nest, who runs its loops; None where there is no nest."""
+        """Return a schedule: a start whose indices mostly stay as they are, a nest, the units that run its loops; None where
+        there is no nest."""
         starts = [one for one in self._space.starts if sum(not run.is_plain for run in one.division) <= _MOST_DIVIDED]
         return self._begun(self._random.choice(starts), {})
 

@@ -123,7 +123,7 @@ def write_protocols(indices: Sequence[str], loops: Sequence[str]) -> tuple[str, 
 
     Args:
         indices: the indices of the modes.
-        loops: the loops around the write, below the place where the tensor comes to life.
+        loops: the loops around the write, below the place where the tensor is made.
     """
     concordant = sorted(indices, key=loops.index)
     matching = 0

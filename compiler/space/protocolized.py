@@ -202,7 +202,7 @@ class _Reader:
         return word
 
     def _protocolized(self, assign: Assign, protocols: list[_Token]) -> Assign:
-        """Give protocols back to the accesses, told apart by their places in the text."""
+        """Return protocols to the accesses, which their places in the text identify."""
 
         def rule(node: Expr) -> Expr | None:
             if not isinstance(node, Access) or node.span is None:

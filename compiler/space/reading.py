@@ -78,7 +78,7 @@ def _by_mode(node: Stmt, program: Program, formats: Mapping[str, Format]) -> Stm
 
 
 def _written(node: Stmt, loops: tuple[str, ...], outside: Mapping[str, int]) -> Stmt:
-    """Give every write its protocols; ``outside`` says how many loops stand around the place where a workspace comes to life."""
+    """Give every write its protocols; ``outside`` says how many loops stand around the place where a workspace is made."""
     match node:
         case Assign(target, operator, value):
             chosen = write_protocols(target.indices, loops[outside.get(target.tensor, 0) :])

@@ -168,7 +168,7 @@ class ScheduleSpace:
         return self._member(self.grammar.derivation(_Whole(), rank))
 
     def __iter__(self) -> Iterator[Member]:
-        """Yield every schedule once, in canonical order, as they are asked for."""
+        """Yield every schedule once, in canonical order."""
         return map(self._member, self.grammar.derivations(_Whole()))
 
     def sample(self, count: int, seed: int = 0) -> list[Member]:
@@ -186,7 +186,7 @@ class ScheduleSpace:
         return isinstance(member, Member | Program) and self.rank(member) is not None
 
     def find(self, program: Program) -> Member | None:
-        """Return the member of this space that is a program, whatever its workspaces are called; None if there is none."""
+        """Return the member of this space that a program is, apart from the names of workspaces; None if there is none."""
         key = program_key(program, self.assignment.target)
         if key is None:
             return None

@@ -92,7 +92,7 @@ class Speller:
         self.program = carry_out(self.program, directive, self.formats)
         self.written.append(directive)
 
-    # Which loops a statement has of its own
+    # The loops of a single statement
 
     def _loops(self, number: int) -> tuple[str, ...]:
         """Return the loops of a statement, in order, without those that only recompute it.
@@ -312,7 +312,7 @@ def _executed(statement: Stmt, address: Address) -> Iterator[tuple[Address, Assi
 
 
 def told_apart(reads: Sequence[tuple[Access, Told]]) -> Iterator[tuple[Access, int | None, Told]]:
-    """Yield what is said of reads, once for equal accesses; numbered from 1 where it differs among these."""
+    """Yield accesses with their values, once for equal accesses; numbered from 1 where values of equal accesses differ."""
     alike: dict[Access, list[Told]] = {}
     for access, told in reads:
         alike.setdefault(access, []).append(told)

@@ -132,7 +132,8 @@ class _Levels:
         return frozenset(leaf for leaf in leaves if not self.partition.is_constant(leaf))
 
     def complete_in_order(self, placed: frozenset[str], loop: str, *, stored_only: bool) -> bool:
-        """Return whether placing a loop completes no level before those above it (without ``constant_loops``: but for their tiles)."""
+        """Return whether placing a loop completes no level before those above it. Without ``constant_loops``, loops of constant
+        length may be missing above."""
         now = placed | {loop}
         for levels, needed, stored in zip(self.chains, self.needed, self.stored, strict=True):
             for below, leaves in enumerate(levels):

@@ -1,4 +1,4 @@
-"""Schedule templates in two stages, and what is left of them after each rule (Senanayake et al., section 6).
+"""Schedule templates in two stages, and the templates left after each rule (Senanayake et al., section 6).
 
 Stage one partitions the iteration space: runs of directly nested loops are collapsed, every resulting loop may be iterated by
 positions of an operand, split, and brought back to coordinates. Stage two orders the loops and gives some of them to parallel

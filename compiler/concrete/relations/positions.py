@@ -147,7 +147,7 @@ class MergePathRelation(Relation):
     """``item`` runs through what ``position`` does and, behind the last entry of each fibre, through the fibre's end.
 
     Equal shares of items are equal work also where most fibres are empty or one has nearly all entries (Merrill and Garland,
-    "Merge-based Parallel Sparse Matrix-Vector Multiplication", section 3). Ends are passed over.
+    "Merge-based Parallel Sparse Matrix-Vector Multiplication", section 3). Nothing is computed at ends.
     """
 
     position: str

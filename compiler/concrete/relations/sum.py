@@ -35,7 +35,8 @@ class Unresolved(Generic[Value]):
         return Unresolved(arith, arith.sub(self.base, moved) if factor < 0 else arith.add(moved, self.base), self.terms)
 
     def at(self, value: Value, factor: int, coordinate: Value) -> Unresolved[Value]:
-        """Return what is left with the base at which a value of the last index means a coordinate: for one turn of what wraps."""
+        """Return the same with the base for which a value of the last index means a coordinate: one turn of a subscript that
+        wraps around."""
         arith = self.arithmetic
         return Unresolved(arith, arith.sub(coordinate, arith.mul(arith.constant(factor), value)), self.terms)
 
