@@ -80,7 +80,7 @@ def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
     try:
         return np.dtype(supported_dtype(np.dtype(dtype), None))
     except Exception:  # NumPy asks a foreign object for its dtype, which may raise anything
-        raise DataError(f"dtype {shown(dtype)} is none that NumPy knows; kernels take {', '.join(TYPES)}") from None
+        raise DataError(f"dtype {shown(dtype)} is not known to NumPy; kernels take {', '.join(TYPES)}") from None
 
 
 def checked_semiring(semiring: tuple[str, ...] | None) -> tuple[str, str]:

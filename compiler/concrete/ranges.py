@@ -134,8 +134,8 @@ def _reason(index: str, readings: tuple[Reading, ...], undetermined: Collection[
     for reading in readings:
         if index in reading.subscript.indices:
             other = next(name for name in reading.subscript.indices if name in undetermined and name != index)
-            return f"it stands in {reading} beside '{other}', of which none says it either"
-    return "it is on the left side alone"
+            return f"it stands in {reading} beside '{other}', whose extent is not known either"
+    return "it is only on the left side"
 
 
 def _span(subscript: Affine, extents: Mapping[str, int]) -> tuple[int, int]:

@@ -73,8 +73,8 @@ class Entries:
 
 @frozen
 class Between:
-    """The coordinates from the first to the last of a range of stored entries; the first and the last range extend to the ends of the
-    extent."""
+    """The coordinates from the first to the last of a range of stored entries; the first and the last range extend to the ends of
+    all coordinates."""
 
     coordinate: str
     positions: str

@@ -39,7 +39,7 @@ MISTAKES: list[tuple[Any, ...]] = [
     (SPMV, BOTH, {"output_format": "foo"}, FormatError, "unknown format 'foo'"),
     (SPMV, BOTH, {"output_format": "csr"}, FormatError, "for matrices"),
     (SPMV, BOTH, {"output_format": 3}, FormatError, "not int"),
-    (SPMV, BOTH, {"dtype": "foo"}, DataError, "none that NumPy knows"),
+    (SPMV, BOTH, {"dtype": "foo"}, DataError, "not known to NumPy"),
     (SPMV, BOTH, {"dtype": "complex128"}, DataError, "complex128"),
     (SPMV, BOTH, {"threads": 0}, DataError, "threads"),
     (SPMV, BOTH, {"threads": True}, DataError, "threads"),

@@ -161,10 +161,10 @@ def contraction_of(assignment: Assignment, formats: Mapping[str, Format]) -> Con
     factors = product_factors(value) if isinstance(value, Mul) else ()
     operands = tuple(factor for factor in factors if isinstance(factor, Access))
     if len(operands) < 2 or len(operands) != len(factors):
-        raise ExpressionError(f"loop nest forests compute products of two tensors or more; {show(assignment.value)} is none")
+        raise ExpressionError(f"loop nest forests compute products of two tensors or more; {show(assignment.value)} is not one")
     for access in (assignment.target, *operands):
         if any(not subscript.is_index for subscript in access.subscripts) or len(set(access.indices)) < len(access.subscripts):
-            raise ExpressionError(f"loop nest forests have a different plain index in every mode; {show(access)} has not")
+            raise ExpressionError(f"loop nest forests have a different plain index in every mode; {show(access)} does not")
     if len(set(operands)) < len(operands):
         raise ExpressionError(f"loop nest forests read every factor once; {show(assignment.value)} has one twice")
     indices = tuple(dict.fromkeys(name for access in (*accesses(assignment.value), assignment.target) for name in access.indices))
