@@ -6,7 +6,7 @@ inside goes to threads. Callers drop what a device cannot do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Program, Where
@@ -53,9 +53,12 @@ def _rows(program: Program) -> Iterator[Decoration]:
         return
     outer, *inside = loops
     yield Decoration((_outermost(program, graph, outer, outer, "gpu_thread"),), "rows to threads")
-    for loop in inside:
-        threads = _threads(loop, _kept_apart(program, graph, loop, "parallel_reduction"))
-        ahead = () if covers(_written(program), loop, graph) else (opened(d.Unroll(loop, 1), factor=AHEAD),)
+    for place, loop in enumerate(inside):
+        apart = covers(_written(program), loop, graph)
+        if not apart and not _is_one_sum(program, graph, loop, inside[place + 1 :]):
+            continue
+        threads = _threads(loop, "no_races" if apart else "parallel_reduction")
+        ahead = () if apart else (opened(d.Unroll(loop, 1), factor=AHEAD),)
         yield Decoration((_outermost(program, graph, outer, outer, "gpu_warp"), threads, *ahead), f"rows to warps, {loop} to threads")
         block, warp = tuple(fresh(program, ("b", "w")))
         shared = _outermost(program, graph, block, outer, "gpu_block"), d.Parallelize(warp, "gpu_warp", "no_races")
@@ -122,7 +125,7 @@ def _shares(
         yield (*cut, d.Parallelize(block, "gpu_block", "temporary"), _threads(thread, "temporary")), ", carried in order"
     warps = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, warp, entry, 128), factor=SHARE)
     ahead = opened(d.Unroll(entry, 4), factor=TOGETHER)
-    for loop in inside:
+    for place, loop in enumerate(inside):
         if covers(_written(program), loop, graph):
             threads = d.Parallelize(warp, "gpu_warp", "no_races"), _threads(loop, "no_races" if apart else "atomics")
             yield (*warps, d.Reorder((block, warp, loop, entry)), blocks, *threads, ahead), f" to warps, {loop} to threads, several ahead"
@@ -133,7 +136,7 @@ def _shares(
                 yield (*few, blocks, _threads(loop, "atomics")), f", {loop} to threads, atomics"
                 carried = d.Parallelize(block, "gpu_block", "temporary"), _threads(loop, "no_races")
                 yield (*few, *carried), f", {loop} to threads, carried in order"
-        elif apart:
+        elif apart and _is_one_sum(program, graph, loop, inside[place + 1 :]):
             sums = _threads(loop, "parallel_reduction")
             each = opened(d.Split(position, block, warp, 8), factor=WARPS), blocks, d.Parallelize(warp, "gpu_warp", "no_races")
             yield (*each, sums), f" to warps, {loop} to threads"
@@ -166,8 +169,10 @@ def _written(program: Program) -> tuple[str, ...]:
     return result_leaf(program)[1].target.indices
 
 
-def _kept_apart(program: Program, graph: Provenance, loop: str, else_by: str) -> str:
-    return "no_races" if covers(_written(program), loop, graph) else else_by
+def _is_one_sum(program: Program, graph: Provenance, loop: str, inside: Sequence[str]) -> bool:
+    """Whether a loop outside others adds to one component, by one assignment, so that its threads can combine what they add."""
+    written, body = _written(program), at(program.statement, body_address(program.statement, ()))
+    return isinstance(body, Assign) and not any(covers(written, each, graph) for each in (loop, *inside))
 
 
 def _threads(loop: str, race: str, path: tuple[int, ...] | None = None) -> Part:

@@ -29,6 +29,20 @@ def test_numbers_of_a_mapping_are_open_and_read_back(start: str) -> None:
             assert st.compile(SPMV, {"A": "csr"}, schedule=str(schedule), target="cuda", arch="sm_90").source
 
 
+KERNELS = {
+    "SpMM": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}),
+    "SDDMM": ("Z(i,j) = A(i,j) * C(i,k) * D(k,j)", {"A": "csr", "Z": "csr"}),
+    "MTTKRP": ("M(i,r) = A(i,j,k) * C(j,r) * D(k,r)", {"A": "csf"}),
+}
+
+
+@pytest.mark.parametrize(("expression", "formats"), KERNELS.values(), ids=KERNELS)
+def test_mappings_can_be_lowered(expression: str, formats: dict[str, str]) -> None:
+    """A lookup takes the one that the static model likes best, without generating code."""
+    for found in templates(expression, formats):
+        assert st.compile(expression, formats, schedule=str(found.fill()), target="cuda", arch="sm_90").default_kernel
+
+
 def test_products_of_a_share_come_first_where_they_need_no_rows() -> None:
     assert sum("precompute(A(i,j) * x(j), n, m, v)" in found.text for found in templates(SPMV, {"A": "csr"})) == 2
     scaled = templates("y(i) = A(i,j) * x(j) * z(i)", {"A": "csr"})
