@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where
+from ..compiler.ir.limits import LONGEST_ROW
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
-from ..compiler.passes.atomics import LONGEST_ROW
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.space.conversions import CONVERSION
 from ..compiler.space.decorations import shares_pattern

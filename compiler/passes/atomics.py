@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.arithmetic import ZERO, add, integer, multiply, subtract
+from ..ir.limits import LONGEST_ROW
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -50,9 +51,6 @@ from .manager import Setting
 from .segments import is_in_row
 
 IDENTITY = {"+": 0, "*": 1}
-LONGEST_ROW = 256
-"""The most elements of a row of which a thread keeps its own sums."""
-
 LONGEST_COPY = 300
 """Nodes of a loop's body up to which it is there twice, with locks and without."""
 
