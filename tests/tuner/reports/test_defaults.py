@@ -44,7 +44,7 @@ def test_conversions_leave_the_number_of_threads_as_it_was(monkeypatch: pytest.M
     monkeypatch.setenv("SPARSETUNE_THREADS", "3")
     for case in default_cases.conversions(generate(SMALL, "csr")):
         case.runs[OURS, 1]()
-    assert default_cases.thread_count() == 3
+    assert default_cases.helper_threads() == 3
 
 
 def row(figure: str, operation: str, variant: str, threads: int, *times: float) -> Row:
