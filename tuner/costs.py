@@ -106,7 +106,8 @@ class _Costs(Loads, Stepping, CutRows):
         started = sums if by_row else self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
-        again = self.passed_again(leaf, loops, iterations) + (self.filled_before(leaf) if held is None and not gathered else 0.0)
+        is_stored_once = held is not None or (gathered and self._runs_in_tiles(address))
+        again = self.passed_again(leaf, loops, iterations) + (0.0 if is_stored_once else self.filled_before(leaf))
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
     def _vector_loop(self, address: Address, leaf: Assign) -> str | None:
@@ -200,6 +201,11 @@ class _Costs(Loads, Stepping, CutRows):
         """Return whether a row that loops through positions sum is short enough to be kept beside the result until it is done."""
         inside = loops[loops.index(self._through_positions(loops)[-1]) + 1 :]
         return self._held_elements(leaf.target, inside) <= LONGEST_ROW
+
+    def _runs_in_tiles(self, address: Address) -> bool:
+        """Return whether threads have tiles of positions, whose whole rows are stored once (``passes.whole_rows``)."""
+        tags = (frame.tag for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
+        return any(tag.unit == "cpu_thread" and tag.race == "atomics" for tag in tags)
 
     def _held_elements(self, target: Access, loops: Sequence[str]) -> float:
         """Return how many elements of a result some loops go through; infinitely many where an extent is not known to the compiler."""

@@ -185,6 +185,16 @@ def test_rows_of_a_result_in_memory_are_kept_until_they_are_stored(rows: int, is
     assert (added > 1.5 * stored) == is_kept
 
 
+@pytest.mark.parametrize("tiles", [False, True], ids=["one by one", "in tiles of threads"])
+def test_rows_that_a_loop_over_positions_sums_are_stored_once_in_tiles_alone(tiles: bool) -> None:
+    """Without tiles the result is filled and added to, as it is without positions."""
+    rows, positions = 20_000, "precompute(T(i,j,k) * C(k,s), s, s, w); collapse(i, j, f); pos(f, p, T)"
+    text = f"{positions}; split_up(p, p0, p1, 2); parallelize(p0, cpu_thread, atomics)" if tiles else positions
+    near, far = (model.expected_cost(_ttmc(count, 16, 1), Schedule(text)) for count in (rows // 100, rows))
+    filled = 2.0 * rows * 256 / 8 * 10.0
+    assert (far > 100 * near + filled / 2) != tiles
+
+
 @pytest.mark.parametrize(("extent", "entries"), [(16, 1), (17, 4)], ids=["gathered", "too long to be gathered"])
 def test_atomic_updates_are_those_of_rows_that_tiles_share(extent: int, entries: int) -> None:
     tiles = "collapse(i, j, f); pos(f, p, T); split_up(p, p0, p1, {}); parallelize(p0, cpu_thread, atomics)"
