@@ -32,8 +32,10 @@ def ends_are_foreseen(tensor: Tensor, level: int, cache_bytes: float) -> bool:
         return False
     rows = len(pos) - 1
     average = (int(pos[-1]) - int(pos[0])) / rows
-    if average <= SEVERAL or rows <= REMEMBERED:
-        return average > SEVERAL
+    if average <= SEVERAL:
+        return False
+    if rows <= REMEMBERED:
+        return True
     allowed = max((share for share, most in STEADY if average <= most), default=0.0)
     return allowed > 0 and tensor.nbytes <= cache_bytes and changes(tensor, level) <= allowed
 

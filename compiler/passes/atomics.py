@@ -52,7 +52,7 @@ from .segments import is_in_row
 
 IDENTITY = {"+": 0, "*": 1}
 LONGEST_COPY = 300
-"""Nodes of a loop's body up to which it is there twice, with locks and without."""
+"""Nodes of a loop's body up to which the loop is copied, so that it has a form with locks and one without."""
 
 
 @frozen
@@ -77,12 +77,8 @@ class _Target:
 
     def goes_along(self, index: Var) -> bool:
         """Whether this is the element of an index, or all of its row, so that no other index has the same elements."""
-        if self.row is None:
-            return self.index == index
-        match self.index:
-            case Binary("+", Binary("*", Var() as row, Const(width), _), Var() as place, _):
-                return row == index and place == self.row.variable and self.row.low == ZERO and self.row.high == integer(int(width))
-        return False
+        along = {self.row.variable.name: self.row.high} if self.row is not None and self.row.low == ZERO else {}
+        return is_in_row(self.index, index, along)
 
 
 def gather_atomics(function: Function, setting: Setting) -> Function:
@@ -229,7 +225,7 @@ def _gathered(loop: For, found: list[_Target], tiles: frozenset[_Tile], types: d
 
 @frozen
 class _Alone:
-    """A loop through a segment that needs no locks where the segment is its tile's alone.
+    """A loop through a segment that needs no locks if no other tile has a part of the segment.
 
     Attributes:
         loop: the loop.
@@ -249,8 +245,8 @@ class _Alone:
 
 
 def _alone(loop: For, tiles: frozenset[_Tile], fresh: Callable[[str], str]) -> _Alone | None:
-    """Return a loop that may do without locks; None: it has none, or updates more than the segment's row, or is too long to be there
-    twice. This is for rows that are too long to be gathered."""
+    """Return a loop that needs no locks if its segment lies inside its tile; None if it has no locks, updates more than the row of the
+    segment, or is too long to be copied. This serves rows that are too long to be gathered."""
     low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
     owned = _inside_tile(loop, low, high, tiles)
     if owned is None or len(list(walk(loop.body))) > LONGEST_COPY or not any(store.atomic for store in nodes_of(loop.body, Store)):

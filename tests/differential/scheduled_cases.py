@@ -26,6 +26,7 @@ def _drawn(seed: int) -> tuple[Case, Drawn]:
     found = compile_kernel(case.text, case.formats, case.constants, semiring=semiring).concretized
     drawer = Drawer(rng, case.target.tensor, case.constants, found.formats)
     plain = is_plain(case)
+    case = replace(case, manner=replace(case.manner, special=case.manner.special and not plain))  # other data is as plain
     return case, drawn(drawer, found.program, lambda text: keeps_pattern(case, plain, text))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from sparsetune.compiler.concrete.nodes import Stmt
 from sparsetune.compiler.concrete.printer import loop_nest
@@ -13,6 +14,7 @@ from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.schedule import Schedule
 
 from differential import scheduled, scheduled_cases, tuned_cases, tuner_candidates
+from differential.again import datasets
 from differential.batch import SANITIZERS
 from differential.runner import run_isolated
 
@@ -29,6 +31,15 @@ def test_random_legal_schedules_lower_and_are_right() -> None:
 def test_random_schedules_of_random_expressions_are_right() -> None:
     found = run_isolated(range(CASES), chunk=20, work=scheduled_cases.run_scheduled, describe=scheduled_cases.scheduled_case)
     assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("seed", [8104000355])
+def test_other_data_has_no_values_that_the_schedule_was_not_drawn_for(seed: int) -> None:
+    """A dense operand that is converted to csr has no zeros, which times NaN are NaN."""
+    case = scheduled_cases.scheduled_case(seed)
+    assert "convert" in case.schedule
+    assert all(np.isfinite(operand.values).all() for data in datasets(case) for operand in data.operands.values())
+    assert not scheduled_cases.run_scheduled([seed], ())
 
 
 def test_schedules_of_the_tuner_are_right() -> None:

@@ -40,7 +40,8 @@ def tuned_case(seed: int) -> Case:
     plain = is_plain(case)
     kept = schedule if all(keeps_pattern(case, plain, str(directive)) for directive in schedule.directives) else Schedule()
     threads = THREADS if "cpu_thread" in str(kept) else (1,)
-    return replace(case, schedule=str(kept), constants=dict(problem.constants), threads=threads)
+    manner = replace(case.manner, special=case.manner.special and not plain)
+    return replace(case, schedule=str(kept), constants=dict(problem.constants), threads=threads, manner=manner)
 
 
 @dataclass(frozen=True)
