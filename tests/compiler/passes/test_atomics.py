@@ -161,10 +161,16 @@ def test_only_rows_that_tiles_share_have_locks(extent: int) -> None:
     assert [part.count("st_atomic_add") for part in (first, inside, last)] == [1, 0, 1]
 
 
-def test_what_is_no_row_of_its_segment_stays_locked() -> None:
+@pytest.mark.parametrize(
+    ("expression", "extents"), [("y(j,k) = A(i,j) * x(i,k)", {}), ("y(k) = A(i,j) * x(i,k)", {"k": 3})], ids=["each entry", "gathered"]
+)
+def test_what_is_no_row_of_its_segment_stays_locked(expression: str, extents: dict[str, int]) -> None:
     text = "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 2); parallelize(p0, cpu_thread, atomics)"
-    compiled = compile_kernel("y(j,k) = A(i,j) * x(i,k)", {"A": "csr"}, {}, text)
-    assert "==" not in compiled.source.split("for (int64_t i = ", 1)[1]
+    compiled = compile_kernel(expression, {"A": "csr"}, extents, text)
+    rows = compiled.source.split("for (int64_t i = ", 1)[1]
+    assert "st_atomic_add" in rows
+    assert "==" not in rows
     matrix = scipy.sparse.random_array((30, 20), density=0.2, format="csr", random_state=3)
     x = np.arange(90.0).reshape(30, 3)
-    np.testing.assert_allclose(compiled(A=matrix, x=x, threads=2), matrix.T @ x)
+    expected = matrix.sum(axis=1) @ x if extents else matrix.T @ x
+    np.testing.assert_allclose(compiled(A=matrix, x=x, threads=2), expected)

@@ -91,3 +91,9 @@ def test_fibres_with_loops_of_their_own_have_one_loop(expression: str, result: A
     found = kernel(T=st.tensor(dense, "dense, compressed, compressed"), x=x, threads=3, **({"y": y} if "y(" in expression else {}))
     scaled = dense * y[:, None] if "y(" in expression else dense
     np.testing.assert_array_equal(found.to_numpy(), scaled @ x)
+
+
+def test_sums_over_all_rows_keep_their_loops() -> None:
+    """An iteration that adds to a variable of outside does more than to store at its own place."""
+    kernel = st.compile("y = T(i,j,k) * x(k)", {"T": "dense, compressed, compressed"})
+    assert " i: i64 in" in str(kernel.stages["consecutive"])
