@@ -1,7 +1,7 @@
-"""Heap arrays of a program from where they are made to where they are released: used only in between, released once, on every way.
+"""Checks that heap arrays of a program are used only between their allocation and their release, and released once on every path.
 
-Also what the caller receives is handed over once. A loop leaves the arrays as it found them. What one branch of a condition makes is
-perhaps there behind it: a later condition may know.
+What the caller receives is handed over once. A loop leaves the arrays as it found them. After a condition, an array that only one branch
+makes may exist or not: a later condition may decide by the same fact.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from .value_rules import Fault
 
 @frozen
 class Alive:
-    """The heap arrays, and parameters handed over, that are ``perhaps`` there at some place, and those of them that ``surely`` are."""
+    """The state at some place: heap arrays that may exist there (``perhaps``) and those that do (``surely``), and the same of parameters
+    that were handed over."""
 
     perhaps: frozenset[str] = frozenset()
     surely: frozenset[str] = frozenset()
@@ -50,12 +51,12 @@ class Alive:
         return Alive(self.perhaps.difference(names), self.surely.difference(names))
 
     def or_(self, other: Alive) -> Alive:
-        """Return what is there behind one of two ways."""
+        """Return the state after one of two branches."""
         return Alive(self.perhaps | other.perhaps, self.surely & other.surely)
 
 
 def check_lifetimes(function: Function) -> None:
-    """Raise ``Fault`` where an array is used that is not there, made or released twice, or not released or handed over at the end."""
+    """Raise ``Fault`` if an array is used while it does not exist, made or released twice, or neither released nor handed over."""
     made = [*nodes_of(function.body, Allocate, Take), *(made for kernel in nodes_of(function.body, Kernel) for made in kernel.scratch)]
     own = {each.array for each in made}
     registers = {each.array for each in made if isinstance(each, Allocate) and each.storage != "heap"}
@@ -68,13 +69,13 @@ def check_lifetimes(function: Function) -> None:
 
 
 class _Lifetimes:
-    """``own`` has the names of arrays that are on the heap wherever they are made."""
+    """Follows a program; ``own`` has the names of arrays that are always allocated on the heap."""
 
     def __init__(self, own: frozenset[str]) -> None:
         self.own = own
 
     def after(self, step: Step, alive: Alive) -> Alive:
-        """Return what is there behind a statement, from what is there before it."""
+        """Return the state after a statement, given that before it."""
         match step:
             case Steps(statements):
                 return self.through(statements, alive)
@@ -122,13 +123,13 @@ class _Lifetimes:
         return alive
 
     def used(self, node: Node, alive: Alive, step: Step) -> None:
-        """Refuse arrays that are not there."""
+        """Refuse the use of arrays that do not exist."""
         found = {each.array for each in nodes_of(node, Load, Store, ArrayRef, Fill, Prefetch, Grow, Free, Leave, Publish)}
         for array in sorted(found & self.own - alive.perhaps):
             self.fail(f"array {array} is used where it is not there", step)
 
     def same(self, before: Alive, behind: Alive, loop: Step) -> Alive:
-        """Return what is there behind a loop, which comes to its beginning again."""
+        """Return the state after a loop: that before it, since each iteration begins with what the last one left."""
         for array in sorted((before.perhaps ^ behind.perhaps) | (before.surely ^ behind.surely)):
             self.fail(f"array {array} is made or released again and again", loop)
         return before

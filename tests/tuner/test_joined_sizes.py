@@ -73,30 +73,31 @@ def test_what_an_operand_stores_below_each_value_is_counted_once(monkeypatch: py
     assert sorted(scan.operand for scan in scanned) == ["A", "B"]
 
 
+def chain_of_four(name: str, schedule: str) -> tuple[float, sp.csr_array]:
+    """Return the operations that the model has for a product of four equal matrices, and their pattern as ones."""
+    one = PATTERNS[name]
+    problem = make_problem("D(i,m) = A(i,k) * B(k,j) * C(j,l) * E(l,m)", dict.fromkeys("ABCE", one), "csr", threads=1)
+    found = problem.concretized()
+    program = apply_schedule(found.program, Schedule(schedule), found.formats)
+    ones = sp.csr_array((np.ones(one.nnz), one.indices, one.indptr), shape=one.shape)
+    return scalar_operations(problem, program, found.sources), ones
+
+
 @pytest.mark.parametrize("name", PATTERNS)
 def test_what_several_workspaces_hold_is_known(name: str) -> None:
     """A chain of four by rows: each product is made once for each entry of the one before it."""
-    one = PATTERNS[name]
-    ones = sp.csr_array((np.ones(one.nnz), one.indices, one.indptr), shape=one.shape)
-    problem = make_problem("D(i,m) = A(i,k) * B(k,j) * C(j,l) * E(l,m)", dict.fromkeys("ABCE", one), "csr", threads=1)
-    found = problem.concretized()
-    by_rows = Schedule("precompute(A(i,k) * B(k,j) * C(j,l), l, l, a); precompute(A(i,k) * B(k,j), j, j, b)")
-    program = apply_schedule(found.program, by_rows, found.formats)
+    by_rows = "precompute(A(i,k) * B(k,j) * C(j,l), l, l, a); precompute(A(i,k) * B(k,j), j, j, b)"
+    found, ones = chain_of_four(name, by_rows)
     pairs = ones @ ones
     triples = (pairs > 0).astype(float) @ ones
     exact = 2 * (pairs.sum() + triples.sum() + ((triples > 0).astype(float) @ ones).sum())
-    assert scalar_operations(problem, program, found.sources) == pytest.approx(exact, rel=0.1)
+    assert found == pytest.approx(exact, rel=0.1)
 
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_products_that_are_hoisted_one_inside_the_other_leave_out_what_no_entry_reaches(name: str) -> None:
     """Rows of a matrix that are all there leave nothing out, and hid what the entries of the matrices outside do."""
-    one = PATTERNS[name]
-    ones = sp.csr_array((np.ones(one.nnz), one.indices, one.indptr), shape=one.shape)
-    problem = make_problem("D(i,m) = A(i,k) * B(k,j) * C(j,l) * E(l,m)", dict.fromkeys("ABCE", one), "csr", threads=1)
-    found = problem.concretized()
-    hoisted = Schedule("precompute(A(i,k) * B(k,j), [], [], a); precompute(a * C(j,l), [], [], b)")
-    program = apply_schedule(found.program, hoisted, found.formats)
+    found, ones = chain_of_four(name, "precompute(A(i,k) * B(k,j), [], [], a); precompute(a * C(j,l), [], [], b)")
     pairs = ones @ ones
     exact = pairs.sum() + (pairs @ ones).sum() + 2 * (pairs @ pairs).sum()
-    assert scalar_operations(problem, program, found.sources) == pytest.approx(exact, rel=0.1)
+    assert found == pytest.approx(exact, rel=0.1)
