@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 import sparsetune as st
 from sparsetune.compiler.native import team
-from sparsetune.tuner.measure import company
+from sparsetune.tuner.measure import company, resources
 from sparsetune.tuner.measure.company import Company, Witness
 from sparsetune.tuner.measure.sampling import Contestant, Sample, take_sample
 from sparsetune.tuner.measure.turn import Turn
@@ -47,6 +47,20 @@ def test_a_thread_that_shares_its_core_is_disturbed() -> None:
     assert found.waited > 0.05
     assert found.seconds > 0.15
     assert company.share_of_others([found]) > 0.2
+
+
+def autogroup(own_session: bool) -> str:
+    """Return what a process says of its group of processes after it took precedence."""
+    code = f"import runpy; runpy.run_path({resources.__file__!r})['take_precedence'](); print(open('/proc/self/autogroup').read())"
+    done = subprocess.run([sys.executable, "-c", code], start_new_session=own_session, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists() or os.geteuid() != 0, reason="no precedence among sessions to take here")
+def test_a_session_of_its_own_takes_precedence() -> None:
+    """A priority counts within a session alone: beside a busy process of another one, a worker had half of a core in spite of it."""
+    assert autogroup(own_session=True).endswith("nice -10")
+    assert autogroup(own_session=False) == Path("/proc/self/autogroup").read_text().strip(), "the user's session is left alone"
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not count how long threads wait")
