@@ -302,11 +302,14 @@ def _compressed(situation: Situation, stored: tuple[Access, ...]) -> frozenset[s
 
 
 def _row_indices(access: Access, situation: Situation) -> frozenset[str]:
-    """Return the indices that choose a row of a dense operand: all but the one of its last mode."""
+    """Return the indices that choose a row of a dense operand: all but the one of its last mode. Modes of extent 1 do not count, so that
+    an operand of one column has no rows: its elements are gathered in vectors, as those of a vector are."""
     form = situation.formats.get(access.tensor)
     if form is None or not form.is_dense:
         return frozenset()
-    return frozenset(name for mode in form.order[:-1] for name in access.subscripts[mode].indices)
+    modes = [access.subscripts[mode].indices for mode in form.order]
+    long = [names for names in modes if any(situation.extents.get(name) != 1 for name in names)]
+    return frozenset(name for names in long[:-1] for name in names)
 
 
 def build_choices(compilers: Sequence[str] = ()) -> Hole:

@@ -180,6 +180,16 @@ def test_far_rows_among_near_ones_are_asked_for_sooner(share: float, columns: in
     assert f"prefetch(j, X, {ahead})" in str(model_choice(spmm(matrix, columns)))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_single_elements_are_no_rows_to_prefetch(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking for each by itself takes the place of vectors that gather several: one column is multiplied as a vector is."""
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.0, prefetch_far=1.3))
+    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: 1.0)
+    matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
+    assert "prefetch(j, X" in str(model_choice(spmm(matrix, 2, threads)))
+    assert "prefetch(j, X" not in str(model_choice(spmm(matrix, 1, threads)))
+
+
 def test_rows_are_prefetched_where_they_come_from_memory_alone() -> None:
     far = generate("random:uniform:60000x60000:nnz=3e5", "csr")
     assert "prefetch(j, X, 8)" in str(model_choice(spmm(far, 128)))
