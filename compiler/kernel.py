@@ -198,13 +198,15 @@ class Kernel:
         Raises:
             ExpressionError, ShapeError, DataError, FormatError: the operands do not fit.
         """
-        kernel, ready = self.specialised(operands if self.derived is None else self.derived(operands), extents, once)
-        return kernel.bind_operands(ready, self.threads if threads is None else threads, out, {**self.extents, **(extents or {})}, once)
+        running = self.threads if threads is None else threads
+        kernel, ready = self.specialised(operands if self.derived is None else self.derived(operands), extents, once, running)
+        return kernel.bind_operands(ready, running, out, {**self.extents, **(extents or {})}, once)
 
     def specialised(
-        self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
+        self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False, threads: int | None = None
     ) -> tuple[TypedKernel, dict[str, Any]]:
-        """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads."""
+        """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads; ``threads``: how many
+        will run, for which kernels choose their schedule that have none yet."""
         ready = {name: self._ready(name, data, once) for name, data in operands.items()}
         return self.kernel_for(self._signature(ready, extents or {})), ready
 

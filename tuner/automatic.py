@@ -43,9 +43,10 @@ class AutomaticKernel(Kernel):
         self._compiled: dict[tuple[tuple[str, int], ...], Kernel] = {}
 
     def specialised(
-        self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False
+        self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False, threads: int | None = None
     ) -> tuple[TypedKernel, dict[str, Any]]:
-        """Return the kernel for some operands, and these in the formats that it reads; the first ones decide the schedule.
+        """Return the kernel for some operands, and these in the formats that it reads; the first ones, and the threads that will run, decide
+        the schedule.
 
         Operands to be bound are replaced by the tensors remembered for them (``recalled``), so that facts about a pattern are found once.
         """
@@ -55,7 +56,7 @@ class AutomaticKernel(Kernel):
         ready = {name: self._ready(name, data, once) for name, data in known.items()}
         constants = {**self._constants(ready, extents or {}), **self.extents}
         if not self._decided:
-            self._decide(ready, constants, extents)
+            self._decide(ready, constants, extents, threads)
         return self._compile(self.schedule, constants).specialised(ready, extents, once)
 
     def _constants(self, ready: Mapping[str, Any], extents: Mapping[str, int]) -> dict[str, int]:
@@ -65,11 +66,13 @@ class AutomaticKernel(Kernel):
             return {}
         return constant_extents(self.assignment, self.formats, known_extents(self.assignment, shapes, extents))
 
-    def _decide(self, ready: Mapping[str, Any], constants: Mapping[str, int], extents: Mapping[str, int] | None) -> None:
+    def _decide(
+        self, ready: Mapping[str, Any], constants: Mapping[str, int], extents: Mapping[str, int] | None, threads: int | None
+    ) -> None:
         form = self.formats[self.assignment.target.tensor]
         shape = {**self.extents, **(extents or {})}
         meant = {"semiring": self.semiring, "dtype": self.dtype, "shape": shape, "boundary": self._boundary, "arch": self.arch}
-        schedule = choose(self.assignment.text, ready, form, self.target, self.threads, self._database, **meant)
+        schedule = choose(self.assignment.text, ready, form, self.target, threads, self._database, **meant)
 
         def prepared(schedule: Schedule) -> Schedule:
             self._compile(schedule, constants).specialised(ready, extents)[0].load()

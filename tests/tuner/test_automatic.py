@@ -45,6 +45,16 @@ def test_a_kernel_decides_at_its_first_call_and_keeps_what_it_decided(operands: 
     assert kernel.schedule == wanted
 
 
+def test_a_kernel_decides_for_the_threads_of_its_first_call(operands: dict[str, Any], database: str) -> None:
+    kernels = [st.compile(SPMM, {"A": "csr"}, schedule="auto", database=database) for _ in range(3)]
+    kernels[0].bind(**operands, threads=1)
+    kernels[1].bind(**operands, threads=2)
+    kernels[2](**operands, threads=1)
+    wanted = [st.lookup(SPMM, operands, threads=threads, database=database).schedule for threads in (1, 2, 1)]
+    assert wanted[0] != wanted[1], "the threads decide nothing: nothing is shown by it"
+    assert [kernel.schedule for kernel in kernels] == wanted
+
+
 def test_targets_that_nothing_is_tuned_for_have_the_default_schedule(operands: dict[str, Any]) -> None:
     expected = operands["A"][:9, :9] @ operands["X"][:9]
     small = {"A": operands["A"][:9, :9], "X": operands["X"][:9]}
