@@ -22,10 +22,10 @@ from ...compiler.evaluate import compile_kernel
 from ...compiler.kernel import Signature
 from ...compiler.native.folders import cache_folder
 from ...compiler.targets.cuda_objects import cubin_of, host_object
-from .gpu_bundle import begin, bundle
-from .gpu_cases import FAR, KERNELS, LISTED, SPMV, listed
+from .gpu_bundle import SYNTHETIC, begin, bundle, chosen
+from .gpu_cases import FAR, KERNELS, LISTED, SPMV, USUAL_ARCH, kernels_for, listed
 from .gpu_page import PICTURE, page, picture
-from .gpu_parts import MINUTES, PARTS, Asked, note_state
+from .gpu_parts import MINUTES, PARTS, Asked, loaded, note_state
 from .gpu_race import Device
 from .gpu_rivals import SOURCE
 from .gpu_rows import FILE, DeviceLostError, Rows, forgive_cut, left_first, read_rows
@@ -41,24 +41,41 @@ GRACE = 20
 """Seconds that a part may take to finish what it does when its time is over."""
 
 
-def sources(number: int) -> Iterable[str]:
-    """Yield the sources of all kernels that the parts run; ``number``: how many of those that the tuner lists."""
+def sources(number: int, inputs: Sequence[str] = ()) -> Iterable[str]:
+    """Yield the sources of all kernels that the parts run.
+
+    Args:
+        number: how many of the schedules that the tuner lists.
+        inputs: files or names, for which the static model chooses.
+    """
     yield SOURCE.read_text()
     for kernel in KERNELS:
         for what, schedule in kernel.schedules():
-            made = compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target="cuda", arch="sm_90")
+            made = compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target="cuda", arch=USUAL_ARCH)
             yield made.source
             if kernel is SPMV and what in FAR:
                 wide = Signature((("A", "float64"), ("x", "float64")), (("A", (64, 64)), ("x", (64,))), wide=True)
                 yield made.kernel_for(wide).source
     for case in listed(number):
-        made = compile_kernel(case.expression, dict(case.formats), None, case.schedule, target="cuda", arch="sm_90")
+        made = compile_kernel(case.expression, dict(case.formats), None, case.schedule, target="cuda", arch=USUAL_ARCH)
         yield made.specialised(next(case.operands())[1], {})[0].source
+    for source in inputs:
+        data = loaded(source)
+        for kernel in kernels_for(data):
+            schedule = kernel.choice(kernel.operands(data))
+            made = compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target="cuda", arch=USUAL_ARCH)
+            yield made.source
 
 
-def prepare(arch: str, number: int) -> int:
-    """Compile everything that the parts run into the cache, for a device on another machine; return the number of kernels."""
-    every = [*dict.fromkeys(sources(number))]
+def prepare(arch: str, number: int, inputs: Sequence[str] = ()) -> int:
+    """Compile everything that the parts run into the cache, for a device on another machine; return the number of kernels.
+
+    Args:
+        arch: of the device.
+        number: how many of the schedules that the tuner lists.
+        inputs: files or names, for which the static model chooses.
+    """
+    every = [*dict.fromkeys(sources(number, inputs))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         hosts = [pool.submit(host_object, source, 300.0) for source in every]
         for source in every:
@@ -142,8 +159,8 @@ def main(
     part: str, inputs: Sequence[str], folder: Path, minutes: float, target: str, runs: int, size: float, output: Path, arch: str,
     taken: Path | None, version: str, data: Path,
 ) -> None:  # fmt: skip
-    """Run a PART: machine, skew, far, tensors, kernels (on INPUTS: files or names), edges, right, sanitizer, or all of them; or page, or
-    prepare, which need no device."""
+    """Run a PART: machine, streams, skew, far, tensors, kernels and choices (on INPUTS: files or names), edges, right, sanitizer, or all of
+    them; or page, or prepare, which need no device."""
     if part == "page":
         _write_page(folder, output)
         return
@@ -152,7 +169,7 @@ def main(
             if taken is not None:
                 begin(taken)
                 os.environ["SPARSETUNE_CACHE"] = str(taken.resolve() / "cache")  # so that the bundle holds only what was compiled here
-            count = prepare(arch, LISTED)
+            count = prepare(arch, LISTED, [] if taken is None else [*map(str, chosen(data)), *SYNTHETIC])
             click.echo(f"{count} kernels are compiled for {arch} in {cache_folder()}; take the folder along as SPARSETUNE_CACHE")
             if taken is not None:
                 size = bundle(taken, data, version) / (1 << 20)

@@ -20,7 +20,10 @@ from ...compiler.notation.nodes import accesses
 from ...compiler.notation.parser import parse
 from ...compiler.space.candidates import candidates
 from ...compiler.space.library import schedules_for
+from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
+from ..model import model_choice
+from ..problem import make_problem
 from .gpu_tensor_mappings import MTTKRP, TTM, TTMC, TTV
 from .gpu_work import lengths, products
 
@@ -71,6 +74,14 @@ class GpuCase:
                 yield named.name, str(schedule)
         yield from self.mappings
 
+    def choice(self, operands: Mapping[str, Any]) -> str | None:
+        """Return the schedule that the static model chooses for operands, on any GPU; None: the default."""
+        formats = dict(self.formats)
+        stored = {name: tensor(data, formats[name]) if name in formats else data for name, data in operands.items()}
+        result = formats.get(parse(self.expression).target.tensor)
+        found = model_choice(make_problem(self.expression, stored, result, "cuda", arch=USUAL_ARCH))
+        return None if found is None else str(found)
+
     def operands(self, data: Tensor) -> dict[str, Any]:
         """Return operands: the input for every sparse matrix or tensor, by columns if the format asks for it; seeded random numbers for
         the others, nine in ten of which are 0 in a sparse vector.
@@ -99,6 +110,10 @@ def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, st
 
 DEFAULT = "default"
 """Name of the mapping that the compiler makes without a schedule."""
+CHOSEN = "chosen by the static model"
+"""Name of the mapping that is made for each input without any measurement."""
+USUAL_ARCH = "sm_90"
+"""The architecture that choices are made for; the model is that of one GPU, so they are the same for all."""
 CPU = "32 rows to a thread"
 """Name of a schedule for processors when it runs on a GPU (section 7.3)."""
 PLAIN = "position split, neither temporary nor unrolling"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from .drawings import Dots, dot_chart
@@ -80,6 +81,7 @@ def _device(rows: Sequence[Row]) -> Iterator[str]:
     yield f"Copies reach {bandwidth / 1e9:.0f} GB/s. Libraries: {', '.join(here) or 'none'}. Rows of {', '.join(stands)}."
     yield from _faults(rows)
     yield from _races(_of_part(rows, "kernels"), bandwidth)
+    yield from _choices(_of_part(rows, "choices"), _of_part(rows, "kernels"))
     yield from _streamed([row for part in ("streams", "tensors") for row in _of_part(rows, part)], bandwidth)
     yield from _skewed(_of_part(rows, "skew"), bandwidth)
     yield from _large(_of_part(rows, "far"), bandwidth)
@@ -128,6 +130,21 @@ def _races(raced: Sequence[Row], bandwidth: float) -> Iterator[str]:
     )  # fmt: skip
     yield "By input:"
     yield table(_EACH, _each(raced, bandwidth))
+
+
+def _choices(chosen: Sequence[Row], raced: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of what the static model chooses, beside the default, the fastest mapping and the best rival of the races."""
+    if not chosen:
+        return
+    yield "What the static model chooses for each input, before anything is measured: geometric means over inputs, and the least."
+    found = _best_of(chosen, _is_ours)
+    beside = [_ratios(_best_of(raced, kept), found) for kept in (_is_default, _is_ours, _is_rival)]
+    inputs = Counter(row.kernel for row in found.values())
+    lines = [
+        (kernel, f"{count}", *(shown(each.get(kernel)) for each in beside for shown in (_mean, _least))) for kernel, count in inputs.items()
+    ]
+    heads = (f"times {whose} speed" for whose in ("the default's", "the fastest mapping's", "the best rival's"))
+    yield table(("kernel", "inputs", *(name for head in heads for name in (head, "least"))), lines)
 
 
 def _streamed(rows: Sequence[Row], bandwidth: float) -> Iterator[str]:

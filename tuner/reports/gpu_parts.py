@@ -23,7 +23,7 @@ from ..measure.eviction import FLUSHED
 from .gpu_cases import CPU, DEFAULT, FAR, KERNELS, LISTED, PLAIN, SPMV, UNROLLED, Listed, kernels_for, listed
 from .gpu_cusparse import cusparse
 from .gpu_matrices import banded, edges, far, fibred, in_order, skewed
-from .gpu_race import Device, race
+from .gpu_race import Device, race, race_choice
 from .gpu_rivals import installed
 from .gpu_rows import Rows
 
@@ -98,11 +98,23 @@ def part_kernels(device: Device, rows: Rows, asked: Asked) -> None:
     """Race all kernels on the named inputs, with absolute values, so that no sum cancels and errors are those of rounding."""
     sources = {Path(source).name: source for source in asked.inputs}
     for name in rows.missing_first({name: mappings(3 if ".tns" in source else 2) for name, source in sources.items()}):
-        source = sources[name]
-        data = load(source, "csf" if source.partition(".tns")[1] else None)
-        data = abs(data if data.order > 2 else load(source, "csr"))
+        data = loaded(sources[name])
         for kernel in kernels_for(data):
             race(kernel, name, data, device, rows, runs=asked.runs, flushed=FLUSHED if device.is_gpu else 0)
+
+
+def loaded(source: str) -> Tensor:
+    """Return the absolute values of an input: a matrix by rows, a tensor by fibres."""
+    data = load(source, "csf" if source.partition(".tns")[1] else None)
+    return abs(data if data.order > 2 else load(source, "csr"))
+
+
+def part_choices(device: Device, rows: Rows, asked: Asked) -> None:
+    """Time what the static model chooses for the named inputs, which nothing was measured on before."""
+    for source in asked.inputs:
+        data = loaded(source)
+        for kernel in kernels_for(data):
+            race_choice(kernel, Path(source).name, data, device, rows, runs=asked.runs, flushed=FLUSHED if device.is_gpu else 0)
 
 
 def part_tensors(device: Device, rows: Rows, asked: Asked) -> None:
@@ -206,11 +218,12 @@ def note_state(rows: Rows, when: str) -> None:
 Part = Callable[[Device, Rows, Asked], None]
 PARTS: Mapping[str, Part] = {
     "machine": part_machine, "streams": part_streams, "skew": part_skew, "far": part_far, "tensors": part_tensors, "kernels": part_kernels,
-    "edges": part_edges, "right": part_right, "sanitizer": part_sanitizer,
+    "choices": part_choices, "edges": part_edges, "right": part_right, "sanitizer": part_sanitizer,
 }  # fmt: skip
 """The parts by name, the most important first; parts that are not finished on a device come before those that are."""
 
 MINUTES = {
-    "machine": 0.5, "streams": 1.0, "skew": 4.0, "far": 1.5, "tensors": 2.0, "kernels": 4.0, "edges": 1.5, "right": 2.0, "sanitizer": 2.0,
+    "machine": 0.5, "streams": 1.0, "skew": 4.0, "far": 1.5, "tensors": 2.0, "kernels": 4.0, "choices": 1.5, "edges": 1.5, "right": 2.0,
+    "sanitizer": 2.0,
 }  # fmt: skip
 """Minutes that each part has in the first round."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import Any
 
 from ...compiler.errors import BuildError
@@ -16,7 +16,7 @@ from ...compiler.storage.tensor import Tensor
 from ...compiler.targets.cuda import load_library, load_on_device
 from ...compiler.targets.cuda_launch import CudaKernel, CudaLaunch
 from ...compiler.targets.executor import executor_flags
-from .gpu_cases import GpuCase
+from .gpu_cases import CHOSEN, GpuCase
 from .gpu_cusparse import runs_of_cusparse
 from .gpu_oracle import expected, same
 from .gpu_rivals import SOURCE, Run, by_hand, runs_by_hand, runs_of_libraries
@@ -61,6 +61,37 @@ def _compiled(kernel: GpuCase, schedule: str | None, target: str) -> Kernel:
     return compile_kernel(kernel.expression, dict(kernel.formats), dict(kernel.columns), schedule, target=target)
 
 
+class _Contest:
+    """The runs of a kernel on one input: each is checked against the expected result, which is computed once, then timed.
+
+    Attributes:
+        operands: of all runs.
+    """
+
+    def __init__(self, kernel: GpuCase, data: Tensor, device: Device, runs: int, flushed: int) -> None:
+        self.operands = kernel.operands(data)
+        self._kernel, self._device, self._runs, self._flushed = kernel, device, runs, flushed
+
+    @cached_property
+    def _expected(self) -> Any:
+        return expected(self._kernel.expression, self.operands)
+
+    def _moved(self) -> int:
+        """Return the bytes of the operands and the result, which every kernel has to read or write."""
+        return sum(map(_bytes, self.operands.values())) + _bytes(self._expected)
+
+    def ours(self, schedule: str | None) -> Measured:
+        bound = _compiled(self._kernel, schedule, self._device.target).bind(**self.operands)
+        right, launch = same(bound(), self._expected), bound.launch
+        assert isinstance(launch, CudaLaunch)
+        return _several(launch.seconds, self._runs, self._flushed), self._moved(), right
+
+    def theirs(self, run: Run) -> Measured:
+        started = run.start()
+        right = same(started.result(), self._expected)
+        return _several(started.seconds, self._runs, self._flushed), self._moved(), right
+
+
 def race(
     kernel: GpuCase, name: str, data: Tensor, device: Device, rows: Rows, *, runs: int, flushed: int = 0,
     only: Collection[str] | None = None, others: bool = True,
@@ -72,46 +103,24 @@ def race(
         only: the names of schedules; None: all.
         others: whether rivals are measured.
     """
-    operands = kernel.operands(data)
-    known: list[Any] = []
-
-    def wanted() -> Any:
-        if not known:
-            known.append(expected(kernel.expression, operands))
-        return known[0]
-
-    def moved() -> int:
-        """Return the bytes of the operands and the result, which every kernel has to read or write."""
-        return sum(map(_bytes, operands.values())) + _bytes(wanted())
-
-    def ours(schedule: str | None) -> Callable[[], Measured]:
-        def measured() -> Measured:
-            bound = _compiled(kernel, schedule, device.target).bind(**operands)
-            right, launch = same(bound(), wanted()), bound.launch
-            assert isinstance(launch, CudaLaunch)
-            return _several(launch.seconds, runs, flushed), moved(), right
-
-        return measured
-
-    def theirs(run: Run) -> Callable[[], Measured]:
-        def measured() -> Measured:
-            started = run.start()
-            right = same(started.result(), wanted())
-            return _several(started.seconds, runs, flushed), moved(), right
-
-        return measured
-
+    contest = _Contest(kernel, data, device, runs, flushed)
     for what, schedule in kernel.schedules():
         if (only is None or what in only) and kernel.takes(what, data):
-            rows.add(name, int(data.nnz), kernel.name, OURS, what, ours(schedule))
+            rows.add(name, int(data.nnz), kernel.name, OURS, what, partial(contest.ours, schedule))
     if not others:
         return
-    for run in runs_by_hand(device.rivals, kernel.name, operands):
-        rows.add(name, int(data.nnz), kernel.name, "by hand", run.what, theirs(run))
-    for run in runs_of_cusparse(device.rivals, kernel.name, operands) if device.is_gpu else ():
-        rows.add(name, int(data.nnz), kernel.name, "cuSPARSE", run.what, theirs(run))
-    for library, run in runs_of_libraries(kernel.name, operands) if device.is_gpu else ():
-        rows.add(name, int(data.nnz), kernel.name, library, run.what, theirs(run))
+    for run in runs_by_hand(device.rivals, kernel.name, contest.operands):
+        rows.add(name, int(data.nnz), kernel.name, "by hand", run.what, partial(contest.theirs, run))
+    for run in runs_of_cusparse(device.rivals, kernel.name, contest.operands) if device.is_gpu else ():
+        rows.add(name, int(data.nnz), kernel.name, "cuSPARSE", run.what, partial(contest.theirs, run))
+    for library, run in runs_of_libraries(kernel.name, contest.operands) if device.is_gpu else ():
+        rows.add(name, int(data.nnz), kernel.name, library, run.what, partial(contest.theirs, run))
+
+
+def race_choice(kernel: GpuCase, name: str, data: Tensor, device: Device, rows: Rows, *, runs: int, flushed: int = 0) -> None:
+    """Measure the schedule that the static model chooses for one input, without any measurement before."""
+    contest = _Contest(kernel, data, device, runs, flushed)
+    rows.add(name, int(data.nnz), kernel.name, OURS, CHOSEN, lambda: contest.ours(kernel.choice(contest.operands)))
 
 
 SLOW, FEW = 0.05, 3

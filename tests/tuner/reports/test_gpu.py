@@ -24,11 +24,11 @@ from sparsetune.compiler.storage.construct import borrowed
 from sparsetune.datasets import load
 from sparsetune.tuner.reports import gpu, gpu_bundle, gpu_oracle
 from sparsetune.tuner.reports.gpu_bundle import INPUTS, chosen
-from sparsetune.tuner.reports.gpu_cases import FAR, KERNELS, GpuCase, kernels_for
+from sparsetune.tuner.reports.gpu_cases import CHOSEN, FAR, KERNELS, GpuCase, kernels_for
 from sparsetune.tuner.reports.gpu_matrices import skewed
 from sparsetune.tuner.reports.gpu_oracle import same
 from sparsetune.tuner.reports.gpu_page import page, picture
-from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED, STREAMED
+from sparsetune.tuner.reports.gpu_parts import PARTS, SKEWED, STREAMED, loaded
 from sparsetune.tuner.reports.gpu_rows import BEGUN, FILE, DeviceLostError, Row, Rows, read_rows
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
@@ -86,6 +86,16 @@ def test_odd_matrices_listed_schedules_and_far_positions_are_right_and_the_page_
     assert "No device has been measured yet" in written.read_text()
 
 
+def test_what_the_model_chooses_is_timed_and_compared(tmp_path: Path) -> None:
+    inputs = ["random:uniform:12x12:nnz=30", "random:uniform:5x7x4:nnz=20"]
+    assert run(tmp_path, "choices", *inputs).exit_code == 0
+    chosen = rows_of(tmp_path, "choices")
+    assert [(row.input, row.kernel) for row in chosen] == [(name, kernel.name) for name in inputs for kernel in kernels_for(loaded(name))]
+    assert {(row.what, row.right) for row in chosen} == {(CHOSEN, "yes")}
+    beside = [row(what="default", seconds=6.0), row(what="fast", seconds=2.0), row(who="by hand", what="b", seconds=5.0)]
+    assert "| SpMV | 1 | 1.50 | 1.50 | 0.50 | 0.50 | 1.25 | 1.25 |" in page([*beside, row(part="choices", what=CHOSEN, seconds=4.0)])
+
+
 def row(**given: Any) -> Row:
     usual = {"part": "kernels", "input": "a", "entries": 9, "kernel": "SpMV", "who": "generated", "what": "", "seconds": 1.0, "low": 1.0}
     return Row(**{**usual, "high": 1.0, "bytes": 8, "right": "yes", "device": "one", "version": "0", "commit": "", "date": "", **given})
@@ -110,7 +120,7 @@ def test_all_parts_run_and_what_is_cut_is_gone_on_with(tmp_path: Path) -> None:
     words = ["random:uniform:6x6:nnz=9", "-o", str(tmp_path / "gpu.md")]
     first = run(tmp_path, "all", *words, "--minutes", "0.01")
     assert first.exit_code == 0
-    assert first.output.endswith("left for another time: machine, streams, skew, far, tensors, kernels, edges, right, sanitizer\n")
+    assert first.output.endswith("left for another time: machine, streams, skew, far, tensors, kernels, choices, edges, right, sanitizer\n")
     assert "No device has been measured yet" in (tmp_path / "gpu.md").read_text()
 
 
@@ -282,6 +292,9 @@ def test_all_that_a_device_needs_is_put_into_a_folder(tmp_path: Path, monkeypatc
     pytest.importorskip("cuda.core")
     monkeypatch.setattr(gpu, "KERNELS", (next(kernel for kernel in KERNELS if kernel.name == "TTM 16"),))
     monkeypatch.setattr(gpu, "LISTED", 1)
+    monkeypatch.setattr(gpu, "kernels_for", lambda _: gpu.KERNELS)
+    loads: list[str] = []
+    monkeypatch.setattr(gpu, "loaded", lambda source: loads.append(Path(source).name) or load("random:uniform:5x7x4:nnz=20", "csf"))
     monkeypatch.setattr(gpu_bundle, "_fetch_wheels", lambda folder, version: folder.mkdir())
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "other"))
     inputs, target = tmp_path / "data", tmp_path / "taken"
@@ -292,6 +305,7 @@ def test_all_that_a_device_needs_is_put_into_a_folder(tmp_path: Path, monkeypatc
     assert done.exit_code == 0, done.output
     assert f"with {2 if data else 0} inputs" in done.output
     assert {path.name for path in target.iterdir()} == {"cache", "inputs", "run", "sparsetune", "wheels"}
+    assert loads == [*([INPUTS[0], INPUTS[8]] if data else []), *gpu.SYNTHETIC]
     assert {path.suffix for path in (target / "cache").iterdir()} - {""} == {".cubin", ".so"}  # and what this process needs itself
     assert (target / "sparsetune" / "csrc" / "st_cuda.h").is_file()
     assert not (target / "sparsetune" / "tests").exists()
