@@ -205,8 +205,10 @@ class Kernel:
     def specialised(
         self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False, threads: int | None = None
     ) -> tuple[TypedKernel, dict[str, Any]]:
-        """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads; ``threads``: how many
-        will run, for which kernels choose their schedule that have none yet."""
+        """Return the kernel for the dtypes and widths of some operands, and the operands in the formats that it reads.
+
+        ``threads`` is how many will run: a kernel that has no schedule yet decides for them.
+        """
         ready = {name: self._ready(name, data, once) for name, data in operands.items()}
         return self.kernel_for(self._signature(ready, extents or {})), ready
 

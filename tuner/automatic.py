@@ -45,8 +45,8 @@ class AutomaticKernel(Kernel):
     def specialised(
         self, operands: Mapping[str, Any], extents: Mapping[str, int] | None = None, once: bool = False, threads: int | None = None
     ) -> tuple[TypedKernel, dict[str, Any]]:
-        """Return the kernel for some operands, and these in the formats that it reads; the first ones, and the threads that will run, decide
-        the schedule.
+        """Return the kernel for some operands, and these in the formats that it reads; the first ones decide the schedule, with the threads
+        that will run.
 
         Operands to be bound are replaced by the tensors remembered for them (``recalled``), so that facts about a pattern are found once.
         """
