@@ -27,6 +27,7 @@ from .problem import make_problem
 from .widths import halved
 
 _TURNS, _SAMPLE = 15, 1e-3  # how often all kernels run in turn; seconds of one sample
+_NEAR_ROWS = 64  # rows of the operand that the first level of cache holds
 _FAR_ROWS = 2**17  # most rows of the operand that is larger than the second-level cache
 _FARTHEST_ROWS = 2**19  # most rows of the operand that is larger than all caches
 _SPMM, _SDDMM, _SPMV = "Y(i,k) = A(i,j) * X(j,k)", "C(i,j) = A(i,j) * U(i,k) * X(j,k)", "y(i) = A(i,j) * X(j)"
@@ -67,8 +68,8 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     ) -> tuple[float, list[float]]:
         matrix = generate(f"random:uniform:{rows}x{chosen}:nnz={nonzeros}", "csr")
         columns = columns or _COLUMNS[expression]
-        dense = aligned_full(chosen * columns, 1.0, np.float64).reshape(chosen, columns)
-        operands = {"A": matrix, "X": dense.ravel() if expression == _SPMV else dense, "U": dense[:rows]}
+        dense = aligned_full(max(rows, chosen) * columns, 1.0, np.float64).reshape(-1, columns)
+        operands = {"A": matrix, "X": dense[:chosen, 0] if expression == _SPMV else dense[:chosen], "U": dense[:rows]}
         named = {name: operand for name, operand in operands.items() if f"{name}(" in expression}
         problem = make_problem(expression, named, "csr" if expression == _SDDMM else None, threads=threads)
         runs: list[Callable[[], Any]] = [
@@ -89,11 +90,13 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     for name, expression in (("prefetch", _SPMM), ("summed", _SDDMM)):
         row = 8 * _COLUMNS[expression]
         rows, farthest = min(size // row, _FAR_ROWS), min(2 * this_machine().last_level_cache // row, _FARTHEST_ROWS)
-        shapes = {"hit": (2048, 2048, 40_000), "miss": (rows // 2, rows, 6 * rows), "far": (farthest // 8, farthest, 2 * farthest)}
+        shapes = {
+            "near": (2048, _NEAR_ROWS, 40_000), "hit": (2048, 2048, 40_000), "miss": (rows // 2, rows, 6 * rows),
+            "far": (farthest // 8, farthest, 2 * farthest),
+        }  # fmt: skip
         for place, shape in shapes.items():
             _, (plain, prefetched) = times(*shape, "", _PREFETCHED, expression=expression)
-            gain = plain / prefetched
-            constants[f"{name}_{place}"] = min(gain, 1.0) if place == "hit" else gain  # near rows need no prefetch: a gain is noise
+            constants[f"{name}_{place}"] = plain / prefetched
     _, (asking, silent) = times(1024, 1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
     constants["stream_hit"] = silent / asking
     rows = size // 8

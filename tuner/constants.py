@@ -21,11 +21,10 @@ class Constants:
         operation: seconds of one operation of ``model.operations``.
         start: seconds that the threads of a parallel loop take to begin and to end.
         chunk: seconds that a thread takes to get a chunk of a loop.
-        prefetch_hit: speed with prefetches over that without where what is gathered lies in the second-level cache.
-        prefetch_miss: the same where it lies outside, in the last level of cache.
-        prefetch_far: the same where it comes from memory.
-        summed_hit, summed_miss, summed_far: the same where each gathered row is summed up, as in SDDMM: fewer loads are then in flight
-            by themselves, so that prefetches gain more.
+        prefetch_near: speed with prefetches over that without where what is gathered lies in the first-level cache.
+        prefetch_hit, prefetch_miss, prefetch_far: the same where it lies in the second level of cache, in the last one, and in memory.
+        summed_near, summed_hit, summed_miss, summed_far: the same where each gathered row is summed up, as in SDDMM: fewer loads are then
+            in flight by themselves, so that prefetches gain more.
         stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
         stream_miss: time of such a sum whose entries are prefetched far ahead, to the second level of cache, over that with the usual
             prefetches, where what it gathers lies outside of that level.
@@ -35,29 +34,32 @@ class Constants:
     operation: float = 1.2e-10
     start: float = 6e-6
     chunk: float = 1.5e-7
-    prefetch_hit: float = 0.8
+    prefetch_near: float = 0.75
+    prefetch_hit: float = 1.0
     prefetch_miss: float = 1.08
     prefetch_far: float = 1.15
-    summed_hit: float = 0.9
-    summed_miss: float = 1.1
-    summed_far: float = 1.2
+    summed_near: float = 0.92
+    summed_hit: float = 1.15
+    summed_miss: float = 1.3
+    summed_far: float = 1.3
     stream_hit: float = 0.93
     stream_miss: float = 0.75
     halved: float = 0.85
 
-    def prefetched(self, is_summed: bool) -> tuple[float, float, float]:
-        """Return the speed with prefetches of gathered rows over that without, where these lie in the second level of cache, in the last,
-        and in memory; ``is_summed``: each is summed up."""
+    def prefetched(self, is_summed: bool) -> tuple[float, float, float, float]:
+        """Return the speed with prefetches of gathered rows over that without, where these lie in the first level of cache, in the second,
+        in the last, and in memory; ``is_summed``: each is summed up."""
         if is_summed:
-            return self.summed_hit, self.summed_miss, self.summed_far
-        return self.prefetch_hit, self.prefetch_miss, self.prefetch_far
+            return self.summed_near, self.summed_hit, self.summed_miss, self.summed_far
+        return self.prefetch_near, self.prefetch_hit, self.prefetch_miss, self.prefetch_far
 
     @property
     def is_sane(self) -> bool:
         """Whether all are numbers that some machine could have."""
         ranges = {"operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4)}
-        ranges |= {"prefetch_hit": (0.1, 2.0), "prefetch_miss": (0.1, 10.0), "prefetch_far": (0.1, 10.0)}
-        ranges |= {"summed_hit": (0.1, 2.0), "summed_miss": (0.1, 10.0), "summed_far": (0.1, 10.0)}
+        for what in ("prefetch", "summed"):
+            ranges |= {f"{what}_{place}": (0.1, 2.0) for place in ("near", "hit")}
+            ranges |= {f"{what}_{place}": (0.1, 10.0) for place in ("miss", "far")}
         ranges |= {"stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0), "halved": (0.1, 2.0)}
         return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
 

@@ -75,8 +75,9 @@ def calibrated() -> list[Check]:
         shown = f"operation {1e9 * constants.operation:.2g} ns, start of threads {1e6 * constants.start:.2g} us, chunk "
         shown += f"{1e9 * constants.chunk:.2g} ns"
         for what, is_summed in (("prefetch", False), ("prefetch of what is summed", True)):
-            near, last, far = constants.prefetched(is_summed)
-            shown += f", {what} {near:.2f} from the second level of cache, {last:.2f} from the last, {far:.2f} from memory"
+            first, second, last, far = constants.prefetched(is_summed)
+            shown += f", {what} {first:.2f} from the first level of cache, {second:.2f} from the second, {last:.2f} from the last, "
+            shown += f"{far:.2f} from memory"
         shown += f", sums without prefetches {constants.stream_hit:.2f}, with prefetches far ahead {constants.stream_miss:.2f}"
         shown += f", vectors of half the width {constants.halved:.2f} of the time"
         found.append(Check("constants", not disturbed, False, shown, _BUSY if disturbed else ""))

@@ -7,7 +7,6 @@ cost instructions and gain nothing; vectors of half the width where known extent
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from ..compiler.storage.tensor import Tensor
 from .constants import Constants, machine_constants
 from .gathers import scattered_share
 from .legality import applied
+from .prefetches import LINE, distance_ahead, time_of_prefetches
 from .problem import Problem
 from .row_ends import ends_are_foreseen
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
@@ -36,8 +36,6 @@ CHUNKING = "chunking"
 """The hole that says how a parallel loop is shared among threads."""
 
 _LEAST_GAIN = 1.02  # speed that a prefetch has to promise, over that without it
-_MISSES = 10.0, 30.0  # time of a miss over that of a hit: one served by the last level of cache, one served by memory
-_NEEDLESS = 0.8  # speed with prefetches of rows that are in the first level of cache, or follow one that is, over that without
 _ELSEWHERE = 1.03  # time of a loop whose rows another thread had the last time, over that of one that keeps its rows
 _GIVEN = 1.08  # the same for a way of sharing of which nothing is known here, over even shares
 _AS_WRITTEN = 1.02  # factor on the time of a sharing that a template prescribes, so that it is chosen only for a clear gain
@@ -45,8 +43,6 @@ _CHUNKS = 2  # least chunks a thread: with fewer, a thread with one more than ot
 _USUAL_BYTES = {1: 2**15, 2: 2**20}  # bytes of the first and second level of cache where the system does not tell
 _AFAR = 0.25  # share of misses from which on a loop waits for what it gathers, and not for what it reads in order
 _ONE_BY_ONE = 0.75  # time of short rows summed one by one over that in batches, where branch prediction foresees their ends
-_ASKED = 8192  # most bytes of gathered rows that are prefetched ahead: a part of the first level of cache
-_LINE = 64  # least bytes of a prefetch
 _CACHE_SHARE = 0.5  # share of the last level of cache that one operand has to itself
 
 
@@ -205,42 +201,20 @@ def _prefetched(
         for size in (_level_bytes(1), _level_bytes(2), int(_CACHE_SHARE * this_machine().last_level_cache))
     )
     gains = constants.prefetched(_is_summed(problem, name, originals))
-    times = time_of_prefetches(max(near, outside), outside, min(far, outside), gains)
-    return (_far_ahead(problem, operand, hole, originals, outside), times) if times * _LEAST_GAIN <= 1 else (None, None)
+    near, far = max(near, outside), min(far, outside)
+    times = time_of_prefetches(near, outside, far, gains)
+    return (_ahead(problem, operand, hole, originals, near), times) if times * _LEAST_GAIN <= 1 else (None, None)
 
 
-def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[float, float, float]) -> float:
-    """Return the time of a loop that prefetches the rows it gathers over that of one that does not.
-
-    Prefetched rows arrive while the loop works on others, so a few misses among many hits cost little, where they were waited for before.
-    That is why the times of hits and misses do not add up, but are combined as sides of a right angle.
-
-    Args:
-        near, outside, far: shares of the rows that come from beyond the first level of cache, the second one, and the last one.
-        gains: speed with prefetches over that without, where all rows come from the second level, the last one, or memory.
-    """
-    misses = _MISSES[0] * (outside - far), _MISSES[1] * far
-    hits = (1 - near) / _NEEDLESS + (near - outside) / gains[0]
-    fetched = sum(time / gain for time, gain in zip(misses, gains[1:], strict=True))
-    return math.hypot(hits, fetched) / (1 - outside + sum(misses))
-
-
-def _far_ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[str, ...], outside: float) -> d.Prefetch:
-    """Return a prefetch so far ahead that as many rows from outside the cache are in flight as with the usual one if all rows came from
-    there: rows in between that are in the cache take no time. It is no shorter than the usual one, and its rows take ``_ASKED`` bytes at
-    most, all together.
-
-    Args:
-        outside: the share of the rows that come from outside the cache; 0 where a prefetch pays for near rows too.
-    """
-    usual = hole.usual
-    assert isinstance(usual, d.Prefetch)
-    read = (access for access in accesses(problem.assignment.value) if access.tensor == usual.access.tensor)
+def _ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[str, ...], near: float) -> d.Prefetch:
+    """Return the prefetch of a hole that asks as far ahead as is worth it, where so large a share of the rows is not in the first level of
+    cache."""
+    choices = {choice.distance: choice for choice in hole.choices if isinstance(choice, d.Prefetch)}
+    assert isinstance(hole.usual, d.Prefetch)
+    name = hole.usual.access.tensor
+    read = (access for access in accesses(problem.assignment.value) if access.tensor == name)
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
-    row = max(operand.nbytes / max(rows, 1), _LINE)
-    most = min(usual.distance / outside, _ASKED / row) if outside else usual.distance
-    fitting = (choice for choice in hole.choices if isinstance(choice, d.Prefetch) and choice.distance <= most)
-    return max((usual, *fitting), key=lambda choice: choice.distance)
+    return choices[distance_ahead(tuple(choices), hole.usual.distance, near, operand.nbytes / max(rows, 1))]
 
 
 def _is_summed(problem: Problem, name: str, originals: tuple[str, ...]) -> bool:
@@ -262,11 +236,13 @@ def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
 
 def _scattered(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
     """Return the share of the rows of a dense operand, chosen by an index, that come from outside a cache of so many bytes. The entries
-    that choose them pass through the cache as well."""
+    that choose them pass through the cache as well. The second level of cache and those beyond fetch all of the next row ahead where rows
+    follow one another, the first one the next line alone."""
     if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
         return 0.0
     row, entry = operand.nbytes / max(1, problem.extents[index]), tensor.nbytes / max(1, len(tensor.values))
-    return scattered_share(tensor, level, cache / max(row + entry, 1.0))
+    lines = row / LINE if cache <= _level_bytes(1) else 1.0
+    return scattered_share(tensor, level, cache / max(row + entry, 1.0), lines)
 
 
 def _level_bytes(level: int) -> int:

@@ -23,7 +23,8 @@ from sparsetune.tuner.constants import Constants, machine_constants
 from sparsetune.tuner.gathers import scattered_share
 from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
-from sparsetune.tuner.parameters import largest_share, time_of_prefetches
+from sparsetune.tuner.parameters import largest_share
+from sparsetune.tuner.prefetches import time_of_prefetches
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.shares import ITERATION, chunks, dynamic_excess, largest_chunk, static_excess
 
@@ -172,9 +173,11 @@ def spmm(matrix, columns: int = 32, threads: int = 1) -> Problem:
     return make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((matrix.shape[1], columns))}, threads=threads)
 
 
-@pytest.mark.parametrize(("share", "columns", "ahead"), [(1.0, 8, 8), (0.5, 8, 16), (0.2, 8, 32), (0.2, 64, 16), (0.2, 128, 8)])
+@pytest.mark.parametrize(
+    ("share", "columns", "ahead"), [(1.0, 8, 16), (0.5, 8, 32), (0.2, 8, 32), (0.2, 32, 16), (0.2, 64, 8), (0.2, 128, 8)]
+)  # fmt: skip
 def test_far_rows_among_near_ones_are_asked_for_sooner(share: float, columns: int, ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.0, prefetch_far=1.3))
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_far=1.3))
     monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert f"prefetch(j, X, {ahead})" in str(model_choice(spmm(matrix, columns)))
@@ -222,11 +225,33 @@ def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: 
     assert vectors not in spmv(short, threads)
 
 
-def test_rows_that_are_all_near_are_asked_for_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine where prefetches pay there too; none come from afar, and the share of those is what distances are divided by."""
+def test_rows_of_the_second_level_are_asked_for_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None come from afar, and asking for those of the first level is for nothing."""
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.5))
-    assert "prefetch(j, X, 8)" in str(model_choice(spmm(generate("random:uniform:2000x2000:nnz=4e4", "csr"))))
-    assert "prefetch" not in str(model_choice(spmm(generate("random:banded:2000:bandwidth=5", "csr"))))  # the first level has them
+    assert "prefetch(j, X, 16)" in str(model_choice(spmm(generate("random:uniform:2000x2000:nnz=4e4", "csr"))))
+    assert "prefetch" not in str(model_choice(spmm(generate("random:banded:2000:bandwidth=5", "csr"))))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_are_added_are_not_asked_for_in_caches_and_rows_that_are_summed_are(threads: int) -> None:
+    """With the usual constants: rows of the last level of cache too, a few or all of them, short or long ones."""
+    for name in ("random:uniform:2000x2000:nnz=4e4", "random:rmat:scale=15:nnz=2e5"):
+        matrix = generate(name, "csr")
+        assert all("prefetch" not in str(model_choice(spmm(matrix, columns, threads))) for columns in (7, 32))
+        rows = np.ones((matrix.shape[1], 16))
+        operands = {"A": matrix, "U": rows, "V": rows}
+        summed = make_problem("C(i,j) = A(i,j) * U(i,k) * V(j,k)", operands, "csr", threads=threads)
+        assert "prefetch(j, V" in str(model_choice(summed))
+
+
+def test_of_rows_next_to_those_that_were_chosen_only_the_first_line_is_near() -> None:
+    """Hardware fetches the next line ahead, not all lines of the next row."""
+    plane = generate("random:stencil5:200x200", "csr")
+    short, two, four = (scattered_share(plane, 1, 100, lines) for lines in (0.5, 2.0, 4.0))
+    assert short == scattered_share(plane, 1, 100)
+    assert short < 0.05
+    assert two > 0.2
+    assert four - short == pytest.approx(1.5 * (two - short))
 
 
 def test_rows_that_few_long_rows_choose_are_counted() -> None:
@@ -253,7 +278,7 @@ def test_a_few_misses_are_worth_prefetches_of_all_rows(share: float, asked: bool
 
 def test_prefetches_of_rows_in_the_first_level_of_cache_are_not_as_those_in_the_second() -> None:
     """Instructions for nothing, whatever those cost that ask for rows of the second level."""
-    gains = (1.0, 1.1, 1.2)
+    gains = (0.8, 1.1, 1.1, 1.2)
     shares = [time_of_prefetches(near, 0.02, 0.0, gains) for near in (0.02, 0.5, 0.9)]
     assert shares[0] > 1 > shares[2]
     assert shares == sorted(shares, reverse=True)

@@ -1,0 +1,44 @@
+"""What prefetches of gathered rows gain, and how far ahead they ask: from how many of the rows come from which cache."""
+
+from __future__ import annotations
+
+import math
+
+LINE = 64
+"""Bytes of a line of a cache, the least that a prefetch brings."""
+
+_REACHED = 1.0, 1.5, 3.0, 30.0
+"""Time of a row that is in the first level of cache, in the second, in the last, and in memory, over that of the first."""
+
+_UNDER_WAY = 16  # rows from outside the first level of cache that are asked for before the first of them is needed
+_ASKED = 4096  # most bytes of rows that are asked for ahead: a small part of the first level of cache
+
+
+def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[float, float, float, float]) -> float:
+    """Return the time of a loop that prefetches the rows it gathers over that of one that does not.
+
+    A processor works on what follows while rows come from its caches, so that these times add up. Rows from memory are waited for. Where
+    they are prefetched they arrive while the loop works on others, so a few of them among many near ones cost little: these two times are
+    combined as sides of a right angle.
+
+    Args:
+        near, outside, far: shares of the rows that come from beyond the first level of cache, the second one, and the last one.
+        gains: speed with prefetches over that without, where all rows come from the first level, the second one, the last one, or memory.
+    """
+    times = [share * time for share, time in zip((1 - near, near - outside, outside - far, far), _REACHED, strict=True)]
+    *fetched, waited = (time / gain for time, gain in zip(times, gains, strict=True))
+    return math.hypot(sum(fetched), waited) / sum(times)
+
+
+def distance_ahead(choices: tuple[int, ...], usual: int, near: float, row: float) -> int:
+    """Return how far ahead to prefetch: so far that ``_UNDER_WAY`` rows from outside the first level of cache are under way, since rows in
+    between that are in it take no time. It is no less than usual, and its rows take ``_ASKED`` bytes at most, all together.
+
+    Args:
+        choices: the distances that there are.
+        usual: one of them.
+        near: share of the rows that come from outside the first level of cache.
+        row: bytes of a row.
+    """
+    most = min(_UNDER_WAY / near if near else usual, _ASKED / max(row, LINE))
+    return max((usual, *(choice for choice in choices if choice <= most)))
