@@ -19,7 +19,6 @@ from .measure.finals import Burst, compare, play
 from .measure.order_statistics import median
 from .measure.policy import Policy
 from .measure.runner import Runner
-from .measure.sampling import Sample
 from .payoff import calls_to_pay, conversion_seconds
 from .trials import Trial, Trials
 
@@ -83,11 +82,7 @@ def once_converted(trials: Trials, runner: Runner, policy: Policy, winner: str, 
 
     def run(schedule: str) -> Burst | None:
         found = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _once(trials[winner]), converted=True)
-        if found is None:
-            return None
-        row, crowded = found
-        sample = Sample.from_row(row)
-        return Burst(sample.alone, sample.company.disturbed, crowded)
+        return None if found is None else found[1]
 
     verdict = None
     with suppress(TimeOver):

@@ -17,7 +17,7 @@ from .measure.finals import MIN_ROUNDS, Burst, Comparison, Verdict, play
 from .measure.order_statistics import median, median_interval_ranks
 from .measure.policy import Policy
 from .measure.runner import Runner
-from .measure.sampling import Sample, burst_size
+from .measure.sampling import burst_size
 from .model import nothing_within
 from .records import STOPPED, Decision, Status
 from .trials import Trial, Trials
@@ -60,10 +60,9 @@ def played(
         found = runner.burst(chosen[schedule].schedule, policy.burst_seconds, _expected(chosen[schedule]))
         if found is None:
             return None
-        row, crowded = found
+        row, burst = found
         samples[schedule].append(row)
-        sample = Sample.from_row(row)
-        return Burst(sample.alone, sample.company.disturbed, crowded)
+        return burst
 
     verdict = play(list(chosen), run, base, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
     best = _surest(default, others)

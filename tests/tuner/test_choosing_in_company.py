@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -21,12 +20,15 @@ from sparsetune.tuner.measure.candidate import Compiled
 from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.finals import Burst, play
 from sparsetune.tuner.measure.policy import Policy
-from sparsetune.tuner.measure.sampling import Sample, burst
+from sparsetune.tuner.measure.sampling import Sample, burst, run_once
 from sparsetune.tuner.trials import Trial, leading
 from tuner_campaigns import spmv
 
 SECONDS = {"": 3.6e-3, "static": 1.7e-3, "dynamic, by sixteens": 2.1e-3}
 """Of kernels that run alone."""
+
+CONVERSION = 0.005
+"""Of an operand, alone."""
 
 BESIDE = {"": 1.2, "static": 3.0, "dynamic, by sixteens": 1.5}
 """How many times as long they take in company: finer shares adapt to it."""
@@ -35,12 +37,17 @@ BESIDE = {"": 1.2, "static": 3.0, "dynamic, by sixteens": 1.5}
 @dataclass
 class Machine:
     """A clock, and others that work for five of every six seconds. Then threads wait for cores but in one of ten samples, by luck, which
-    still shares memory and caches. Has the counters of a machine (``Counters``), and compiles; converting an operand waits so many seconds
-    for a core."""
+    still shares memory and caches. Has the counters of a machine (``Counters``), and compiles.
+
+    Attributes:
+        converting: processor time of the next conversions of an operand, as the system counts it, the last of which goes on for ever; in
+            company each takes 1.4 times as long.
+    """
 
     now: float = 0.0
+    ran: float = 0.0
     taken: int = 0
-    converting: float = 0.0
+    converting: tuple[float, ...] = ()
     draw: random.Random = field(default_factory=lambda: random.Random(0))
 
     @property
@@ -51,11 +58,14 @@ class Machine:
         def load(seconds: float) -> None:
             """Nothing is to be loaded."""
 
-        converts = self.converting > 0
-        return cast(Compiled, SimpleNamespace(converts=converts, shares_work=True, load=load, bind=partial(self.bound, schedule)))
+        converts, bind = bool(self.converting), partial(self.bound, schedule)
+        return cast(Compiled, SimpleNamespace(converts=converts, shares_work=True, load=load, bind=bind))
 
     def bound(self, schedule: str, *_operands: Any) -> Callable[[], None]:
-        time.sleep(self.converting)
+        if self.converting:
+            self.now += CONVERSION * (1.4 if self.in_company else 1)
+            self.ran += self.converting[0]
+            self.converting = self.converting[1:] or self.converting
 
         def run() -> None:
             self.now += SECONDS[schedule] * (BESIDE[schedule] if self.in_company else 1.0) * self.draw.uniform(1, 1.02)
@@ -69,7 +79,7 @@ class Machine:
         return Look(self.now)
 
     def worked(self) -> float:
-        return 0.0
+        return self.ran
 
     def since(self, before: Look) -> Company:
         self.taken += 1
@@ -81,6 +91,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(worker, "burst", partial(burst, clock=made.clock))
+    monkeypatch.setattr(worker, "run_once", partial(run_once, clock=made.clock))
     return made
 
 
@@ -93,10 +104,13 @@ def service(machine: Machine, tmp_path: Path) -> worker.Service:
     return made
 
 
-def test_waiting_for_a_core_is_no_part_of_a_conversion(machine: Machine, service: worker.Service) -> None:
-    """It is done once, so that a wait then counted in every time of the schedule."""
-    machine.converting = 0.2
-    assert service.burst("static", 1, 8, False)["sample"][0] < 0.1
+@pytest.mark.parametrize("counted", [(CONVERSION,), (CONVERSION, CONVERSION / 8, CONVERSION), (CONVERSION / 8, CONVERSION)])
+def test_a_conversion_counts_by_what_it_takes_alone(machine: Machine, service: worker.Service, counted: tuple[float, ...]) -> None:
+    """It is part of every time of the schedule, and was timed once. The system counts the processor time of other threads in steps, so that
+    it may say an eighth, by which a schedule that converts would be the fastest."""
+    machine.converting = counted
+    converting, plain = (service.burst("static", 1, 8, False, converted)["sample"][0] for converted in (False, True))
+    assert 0.95 * CONVERSION < converting - plain < 1.5 * CONVERSION
 
 
 def test_finals_count_what_ran_without_company(machine: Machine, service: worker.Service) -> None:

@@ -16,7 +16,7 @@ from sparsetune.tuner import decision, session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.lookup import NOTHING, Match, lookup_problem
 from sparsetune.tuner.measure.company import Company
-from sparsetune.tuner.measure.finals import Comparison, Verdict, play
+from sparsetune.tuner.measure.finals import Burst, Comparison, Verdict, play
 from sparsetune.tuner.measure.outcomes import Measured
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.runner import Runner
@@ -90,13 +90,13 @@ def test_rounds_that_were_played_before_the_time_was_over_decide(
     """They were thrown away. On the simulated clock two rounds fit into 30 ms, and less than one into 12; trials say otherwise."""
     now = 0.0
 
-    def burst(_runner: object, schedule: str, *_given: float) -> tuple[tuple[float, ...], bool]:
+    def burst(_runner: object, schedule: str, *_given: float) -> tuple[tuple[float, ...], Burst]:
         nonlocal now
         seconds = 0.002 if schedule == "unroll(j, 8)" else 0.004
         now += seconds
         if now > end:
             raise TimeOver
-        return tuple(Sample(seconds, Company(seconds)).as_row()), False
+        return tuple(Sample(seconds, Company(seconds)).as_row()), Burst(seconds)
 
     monkeypatch.setattr(Runner, "burst", burst)
     result = campaign(database, policy=replace(SETTINGS.policy, final_margin=100.0))

@@ -194,6 +194,20 @@ def test_disturbed_rounds_count_where_there_are_no_others() -> None:
     assert len(verdict.times[""]) == 40
 
 
+def test_in_company_all_bursts_count_by_processor_time() -> None:
+    """A short run has all cores by luck in some sample of each burst, a long one never: by its lucky samples the short one won, though with
+    what it converts before (in both of its times) it takes half as long again alone."""
+    bursts = {"": Burst(5.1, True, True, 5.1), "long": Burst(4.1, True, True, 4.1), "short, converts": Burst(3.2, False, True, 4.7)}
+    verdict = play(list(bursts), bursts.__getitem__, "", 6)
+    assert verdict is not None
+    assert (verdict.winner, verdict.disturbed) == ("long", True)
+    assert verdict.against_default.ratio == pytest.approx(5.1 / 4.1)
+    alone = {name: Burst(one.seconds, work=one.by_work) for name, one in bursts.items()}
+    verdict = play(list(alone), alone.__getitem__, "", 6)
+    assert verdict is not None
+    assert verdict.winner == "short, converts", "what nothing disturbed counts as it is"
+
+
 def test_rounds_with_lucky_samples_count_where_there_are_too_few_without_company() -> None:
     """One of two threads is as fast as it is alone in four rounds, a third slower by luck in twelve, and no faster than one in the rest."""
 

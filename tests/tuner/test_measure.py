@@ -18,6 +18,7 @@ from sparsetune.compiler.native.machine import available_cores
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.measure import handover, runner
+from sparsetune.tuner.measure.finals import Burst
 from sparsetune.tuner.measure.outcomes import Rival
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.runner import Runner
@@ -165,10 +166,10 @@ def test_a_rival_that_is_slower_than_before_tells_of_company(prepared: Runner) -
 def test_burst(prepared: Runner) -> None:
     found = prepared.burst("sleep 0.002", 0.01, 0.002)
     assert found is not None
-    sample, crowded = found
-    assert not crowded
+    sample, burst = found
     assert len(sample) == len(SAMPLE)
     assert sample[0] == pytest.approx(0.002, rel=0.01)
+    assert burst == Burst(sample[0])
     assert prepared.burst("crash", 0.01, 0.002) is None
 
 

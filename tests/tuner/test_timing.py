@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from sparsetune.compiler.errors import TuningError
 from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.outcomes import Measured, Rival
 from sparsetune.tuner.measure.policy import Policy
-from sparsetune.tuner.measure.sampling import PATIENCE, Contestant, Sample, burst, burst_size
+from sparsetune.tuner.measure.sampling import PATIENCE, Contestant, Counters, Sample, burst, burst_size, take_sample
 from sparsetune.tuner.measure.timing import Known, Timing, measure
 
 
@@ -199,6 +201,29 @@ def test_processor_time_tells_what_a_run_takes_without_company() -> None:
     assert timing.disturbed
     assert timing.seconds == pytest.approx(1.375)
     assert timing.ratio == pytest.approx(1.375 / 1.8)
+
+
+def test_pairs_in_company_compare_by_processor_time() -> None:
+    """Of a short run some samples had all cores by luck, of the long run beside it none."""
+    lucky, never = Sample(1.1, Company(1.1), 2.4, threads=2), Sample(9.0, Company(9.0, waited=6.0), 4.8, threads=2)
+    timing = Timing((lucky,) * 6, (never,) * 6, "time")
+    assert timing.ratio == pytest.approx(0.5)
+    assert timing.ratio_interval == pytest.approx((0.5, 0.5))
+
+
+def test_a_stopped_process_is_disturbed() -> None:
+    """It neither runs nor waits for a core, so no counter shows it. Threads that wait for each other are none, nor is what is not known."""
+
+    def sample(seconds: float, worked: float) -> Sample:
+        clock, work = iter((0.0, seconds)), iter((0.0, worked))
+        counters = SimpleNamespace(begin=lambda: None, since=lambda _: Company(seconds), worked=work.__next__)
+        return take_sample(Contestant(lambda: None), 1, cast("Counters", counters), clock.__next__)
+
+    stopped = sample(0.052, 0.002)
+    assert stopped.company.disturbed
+    assert stopped.least == pytest.approx(0.002)
+    assert not sample(0.052, 0.045).company.disturbed
+    assert not sample(0.052, 0.0).company.disturbed
 
 
 def test_what_a_call_takes_beside_the_run_counts_in_every_sample() -> None:

@@ -64,6 +64,15 @@ class Company:
         """
         return replace(self, waited=max(0.0, self.waited - max(0.0, self.seconds - seconds)))
 
+    def missing(self, idle: float) -> Company:
+        """Return the company of a sample in which no thread of this process worked for so many seconds.
+
+        Threads wait for each other, but not for long. A process that is stopped neither runs nor waits for a core, so that no counter shows
+        it: what is missing beyond a tick, by which counts of processor time may be wrong, is waiting too.
+        """
+        stopped = idle - self.waited
+        return replace(self, waited=idle) if stopped > _TICK else self
+
 
 def share_of_others(found: Sequence[Company]) -> float:
     """Return how many cores other processes kept busy over several samples; 0 if these are too few and short for ticks to tell."""

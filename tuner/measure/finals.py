@@ -3,7 +3,7 @@
 Two times taken minutes apart on a shared machine say little; two taken one after the other, again and again, say which is faster
 whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
 assumes nothing about the noise. But while other programs keep the cores, a schedule of two threads is no faster than one of a thread. So
-disturbed rounds are repeated. They count only if there are too few others, and then by processor time (``sampling.Sample.alone``).
+disturbed rounds are repeated. They count only if there are too few others, and then all bursts by processor time (``Sample.by_work``).
 A burst may have one or two samples that had all cores by luck while other programs came and went. These still shared memory and caches,
 and take up to three times as long as alone, so rounds with such bursts too count only if there are too few without.
 """
@@ -50,14 +50,21 @@ class Burst:
     """A run of a finalist in one round.
 
     Attributes:
-        seconds: what a run takes without company.
+        seconds: what a run takes without company, by the fastest sample.
         disturbed: whether something disturbed its fastest sample.
         crowded: whether something disturbed most of its samples.
+        work: what a run takes by processor time, whether or not its samples were disturbed; None where that is not known.
     """
 
     seconds: float
     disturbed: bool = False
     crowded: bool = False
+    work: float | None = None
+
+    @property
+    def by_work(self) -> float:
+        """What a run takes by processor time where that is known."""
+        return self.seconds if self.work is None else self.work
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,8 @@ def play(
     if not found:
         return None
     counting, disturbed = _counting(found, quiet)
-    return replace(_judge(_times(counting, left), default, complexity, is_eligible), disturbed=disturbed)
+    times = _times(counting, left, disturbed)
+    return replace(_judge(times, default, complexity, is_eligible), disturbed=disturbed)
 
 
 def _counting(found: list[dict[str, Burst]], quiet: list[dict[str, Burst]]) -> tuple[list[dict[str, Burst]], bool]:
@@ -150,8 +158,8 @@ def _counting(found: list[dict[str, Burst]], quiet: list[dict[str, Burst]]) -> t
     return found, True
 
 
-def _times(rounds: Sequence[Mapping[str, Burst]], names: Iterable[str]) -> dict[str, tuple[float, ...]]:
-    return {name: tuple(one[name].seconds for one in rounds) for name in names}
+def _times(rounds: Sequence[Mapping[str, Burst]], names: Iterable[str], by_work: bool = False) -> dict[str, tuple[float, ...]]:
+    return {name: tuple(one[name].by_work if by_work else one[name].seconds for one in rounds) for name in names}
 
 
 def _settled(times: Mapping[str, Sequence[float]]) -> bool:

@@ -17,9 +17,10 @@ from ..kernels import Task
 from ..problem import Problem
 from ..records import Status
 from . import handover
+from .finals import Burst
 from .outcomes import Built, Measured, Rival
 from .policy import Policy
-from .sampling import PATIENCE, burst_size
+from .sampling import PATIENCE, Sample, burst_size
 from .turn import WAIT_SECONDS, Turn
 from .worker import BUILD_SECONDS
 from .worker_process import Lost, LostProcess, Worker
@@ -140,9 +141,8 @@ class Runner:
 
     def burst(
         self, schedule: str, seconds: float, expected: float, converted: bool = False
-    ) -> tuple[tuple[float, ...], bool] | None:
-        """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds, and whether too few of its samples
-        were undisturbed; None where it fails.
+    ) -> tuple[tuple[float, ...], Burst] | None:
+        """Return the fastest sample (``records.SAMPLE``) of a finalist in a burst of so many seconds, and the burst; None where it fails.
 
         Args:
             expected: seconds that one run takes.
@@ -156,7 +156,10 @@ class Runner:
                 reply = self._ask(limit, "burst", schedule=schedule, batch=batch, batches=batches, cold=cold, converted=converted)
         except Lost:
             return None
-        return (tuple(reply["sample"]), reply["crowded"]) if reply["status"] == "ok" else None
+        if reply["status"] != "ok":
+            return None
+        sample = Sample.from_row(reply["sample"])
+        return tuple(reply["sample"]), Burst(sample.alone, sample.company.disturbed, reply["crowded"], reply["by_work"])
 
     def yardstick(self) -> float:
         """Return the time of a fixed piece of work in the same process, which tells how fast the machine is now.

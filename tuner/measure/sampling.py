@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from ..records import SAMPLE
 from .company import Alone, Company, Look
+from .order_statistics import median
 
 Run = Callable[[], Any]
 Clock = Callable[[], float]
@@ -88,9 +89,13 @@ class Sample:
         Processor time does not depend on that, so a disturbed sample counts by its processor time over the speed-up that so many threads
         have where they share one memory (a kernel bound by arithmetic gains more).
         """
-        if not self.company.disturbed or not self.worked:
-            return self.seconds
-        return min(self.seconds, self.worked / _gain(self.threads))
+        return min(self.seconds, self.by_work) if self.company.disturbed else self.seconds
+
+    @property
+    def by_work(self) -> float:
+        """The processor time over the speed-up that so many threads have; the seconds where it is not known. Samples in company compare by
+        it, those too that had all cores by luck: a short run has that often, a long one never."""
+        return self.worked / _gain(self.threads) if self.worked else self.seconds
 
 
 def _gain(threads: int) -> float:
@@ -124,7 +129,7 @@ def take_sample(contestant: Contestant, batch: int, counters: Counters, clock: C
     worked = counters.worked()
     seconds = _run_together(contestant, batch, clock)
     worked = counters.worked() - worked
-    company = counters.since(before).within(seconds)
+    company = counters.since(before).within(seconds).missing(seconds - worked if worked else 0.0)
     worked = worked / batch + contestant.beside * _gain(contestant.threads)
     return Sample(seconds / batch + contestant.beside, company, worked, contestant.threads)
 
@@ -146,6 +151,11 @@ def _run_apart(contestant: Contestant, batch: int, clock: Clock) -> float:
         contestant.run()
         seconds += clock() - start
     return seconds
+
+
+def by_work(samples: Sequence[Sample]) -> float | None:
+    """Return the median of ``Sample.by_work``; None where processor time is not known."""
+    return median([sample.by_work for sample in samples]) if all(sample.worked for sample in samples) else None
 
 
 def run_once(contestant: Contestant, counters: Counters | None = None, clock: Clock = time.perf_counter) -> tuple[Any, Sample]:

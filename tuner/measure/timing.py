@@ -52,7 +52,7 @@ class Timing:
 
     @property
     def ratio(self) -> float | None:
-        """The candidate's time over the rival's, the median of pairs (of undisturbed pairs if there are any)."""
+        """The candidate's time over the rival's, the median of pairs: of undisturbed ones, or of all by processor time."""
         ratios = _ratios(self.samples, self.rival)
         return median(ratios) if ratios else None
 
@@ -219,5 +219,6 @@ def _quiet_pairs(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[tu
 
 
 def _ratios(samples: Sequence[Sample], beside: Sequence[Sample]) -> list[float]:
-    pairs = _quiet_pairs(samples, beside) or list(zip(samples, beside, strict=False))
-    return [mine.alone / other.alone for mine, other in pairs]
+    if pairs := _quiet_pairs(samples, beside):
+        return [mine.seconds / other.seconds for mine, other in pairs]
+    return [mine.by_work / other.by_work for mine, other in zip(samples, beside, strict=False)]

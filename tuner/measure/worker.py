@@ -32,7 +32,7 @@ from .lifeline import end_with_parent
 from .policy import Policy
 from .reference import Referee
 from .resources import limit_memory, take_all_cores, take_precedence
-from .sampling import Contestant, Counters, Sample, burst, fastest, least_of, quiet, run_once
+from .sampling import Contestant, Counters, Sample, burst, by_work, fastest, least, least_of, quiet, run_once
 from .timing import Known, measure
 from .verify import Reference, Result, difference
 
@@ -43,6 +43,8 @@ AHEAD = 16
 """How many candidates may be built together before the first of them is measured."""
 
 _TRIAD_LENGTH = 2**18  # doubles in an array; three arrays fit into a last-level cache
+_CONVERSIONS = 3  # undisturbed ones that are timed, where they are short
+_LONG_CONVERSION = 0.1  # seconds
 _KEPT_BOUND = 8  # bound kernels kept for the finals; each may hold a result array
 _KEPT_KERNELS = _KEPT_BOUND + AHEAD  # compiled kernels, those built ahead included
 
@@ -152,13 +154,15 @@ class Service:
         }
 
     def burst(self, schedule: str, batch: int, batches: int, cold: bool, converted: bool = False) -> dict[str, Any]:
-        """Run a finalist once to warm up, then in batches; the reply has the fastest batch, and whether too few were undisturbed.
+        """Run a finalist once to warm up, then in batches; the reply has the fastest batch, the time by processor time, and whether too few
+        batches were undisturbed.
         ``converted``: leave out the time of conversions."""
         mine = self._colder(self._bind(schedule)) if cold else self._bind(schedule)
         mine = replace(mine, beside=0.0) if converted else mine
         mine.run()
         samples = burst(mine, batch, batches, self._counters)
-        return {"status": "ok", "sample": fastest(samples).as_row(), "crowded": len(quiet(samples)) < batches}
+        crowded = len(quiet(samples)) < batches
+        return {"status": "ok", "sample": fastest(samples).as_row(), "crowded": crowded, "by_work": by_work(samples)}
 
     def yardstick(self) -> dict[str, Any]:
         """Run a STREAM triad in numpy, on one thread: the same work whatever our compiler does."""
@@ -193,10 +197,9 @@ class Service:
         kernel = self._kernel(schedule)
         if schedule not in self._bound:
             kernel.load(BUILD_SECONDS)
-            start, worked = time.perf_counter(), time.process_time()
-            bound = kernel.bind(self._operands, self._task.threads, self._out)
-            taken = min(time.perf_counter() - start, time.process_time() - worked)  # timed once, so leave out waiting for a core
-            conversion = taken if kernel.converts else 0.0
+            binding = Contestant(lambda: kernel.bind(self._operands, self._task.threads, self._out))
+            bound, first = run_once(binding, self._counters)
+            conversion = self._conversion(binding, first) if kernel.converts else 0.0
             threads = self._task.threads if kernel.shares_work else 1
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
                 self._out = first  # all candidates write into the same memory, so that the place of its pages favours none
@@ -206,6 +209,10 @@ class Service:
                 self._bound.popitem(last=False)
         self._bound.move_to_end(schedule)
         return self._bound[schedule]
+
+    def _conversion(self, binding: Contestant, first: Sample) -> float:
+        """Return the seconds that converting operands takes without company; a long conversion is done only once."""
+        return first.least if first.least >= _LONG_CONVERSION else least(burst(binding, 1, _CONVERSIONS, self._counters))
 
     def _run_once(self, schedule: str, operands: Mapping[str, Tensor], task: Task) -> Result:
         kernel = self._kernel(schedule) if task == self._task else self._compile(task, schedule, operands)

@@ -168,11 +168,12 @@ def page(choices: Sequence[Choice]) -> str:
 
 Each kernel was tuned with {_THREADS} threads on the quiet machine and while one process per core ran and paused, about half
 of the time; every campaign had its own seed and database. Then all choices ran in turn on the quiet machine, into the same memory where
-the result is dense, in {_PROCESSES} processes one after the other, since one race differs from the next by some percent. All ratios are
-medians of the processes. "Kept" is the time of the first quiet choice over that of a choice made in company: by geometric mean
-{kept} (wanted: {KEPT_MEAN} and {KEPT_LEAST}). "Further quiet choices" has the same of the quiet
-choices after the first, with the least and the largest of the processes. Of {pairs} pairs of campaigns in a row on the quiet machine
-{same} differ by less than {AGREE - 1:.0%} (wanted: {AGREEING:.0%} of them).
+the result is dense, in {_PROCESSES} processes one after the other, since one race differs from the next by some percent. A schedule that
+converts operands does so in every call, as it counted when it was chosen. All ratios are medians of the processes. "Kept" is the time of
+the first quiet choice over that of a choice made in company: by geometric mean {kept}
+(wanted: {KEPT_MEAN} and {KEPT_LEAST}). "Further quiet choices" has the same of the quiet choices after the first, with the least and the
+largest of the processes. Of {pairs} pairs of campaigns in a row on the quiet machine {same} differ by less than {AGREE - 1:.0%} (wanted:
+{AGREEING:.0%} of them).
 
 {States(choices).text}
 

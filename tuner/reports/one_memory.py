@@ -6,6 +6,7 @@ contestant had a result of its own, races would compare that luck.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...compiler.build.bound import BoundKernel
 from ...compiler.schedule.schedule import Schedule
-from ..kernels import compile_problem
+from ..kernels import Candidate, compile_problem
 from ..problem import Problem
 
 
@@ -30,7 +31,20 @@ class OneMemory:
 
     def bind(self, schedule: Schedule) -> BoundKernel:
         """Return a bound schedule. Raises ``SparsetuneError``: the schedule is not legal for the expression, or does not compile."""
-        run = compile_problem(self._problem, schedule).bind(self._problem.operands, self._problem.threads, self._out)
+        return self._bound(compile_problem(self._problem, schedule))
+
+    def call(self, schedule: Schedule) -> Callable[[], Any]:
+        """Return a call that stands alone, as trials of a search count it: a schedule that converts operands does so each time.
+
+        Raises:
+            SparsetuneError: as ``bind``.
+        """
+        candidate = compile_problem(self._problem, schedule)
+        run = self._bound(candidate)
+        return (lambda: self._bound(candidate)()) if candidate.converts else run
+
+    def _bound(self, candidate: Candidate) -> BoundKernel:
+        run = candidate.bind(self._problem.operands, self._problem.threads, self._out)
         if self._out is None and isinstance(result := run(), np.ndarray) and result.ndim:
             self._out = result
         return run

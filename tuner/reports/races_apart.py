@@ -35,7 +35,7 @@ class RacesApart:
 
 
 def raced_apart(make: Callable[[], Problem], schedules: Sequence[str], pace: Pace, processes: int) -> RacesApart:
-    """Race schedules in so many new processes, one after the other.
+    """Race schedules in so many new processes, one after the other; those that convert operands do so in every call.
 
     Args:
         make: gives the problem in each of them; a function of a module, or ``partial`` of one.
@@ -53,4 +53,4 @@ def _in_new_process(make: Callable[[], Problem], schedules: Sequence[str], pace:
 
 def _raced(make: Callable[[], Problem], schedules: Sequence[str], pace: Pace) -> dict[str, Series]:
     memory = OneMemory(make())
-    return race({text: memory.bind(Schedule(text)) for text in schedules}, pace)
+    return race({text: memory.call(Schedule(text)) for text in schedules}, pace)

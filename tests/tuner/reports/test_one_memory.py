@@ -7,6 +7,7 @@ import pytest
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.datasets.generate import generate
+from sparsetune.tuner.kernels import Candidate
 from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reports.one_memory import OneMemory
 
@@ -22,6 +23,22 @@ def test_dense_results_lie_in_one_place() -> None:
     assert len(places) == 1
     for run in runs:
         np.testing.assert_allclose(run(), matrix.to_numpy() @ x)
+
+
+def test_a_call_that_stands_alone_converts_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice that converts was raced without its conversions, and won by them."""
+    matrix = generate("random:uniform:60x40:nnz=300", "csc")
+    memory = OneMemory(make_problem("y(i) = A(i,j) * x(j)", {"A": matrix, "x": np.ones(40)}, threads=1))
+    calls = [memory.call(Schedule(text)) for text in ("", 'convert(A, "csr"); reorder(i, j)')]
+    bound: list[object] = []
+    bind = Candidate.bind
+    monkeypatch.setattr(Candidate, "bind", lambda one, *given: bound.append(one) or bind(one, *given))
+    for call, times in zip(calls, (0, 3), strict=True):
+        bound.clear()
+        for _ in range(3):
+            np.testing.assert_allclose(call(), matrix.to_numpy().sum(axis=1))
+        assert len(bound) == times
+    assert len({call().ctypes.data for call in calls}) == 1
 
 
 def test_sparse_results_and_numbers_are_made_anew() -> None:
