@@ -28,6 +28,7 @@ class Constants:
         stream_hit: time of a sum over stored entries without prefetches of these over that with them, where they lie in the caches.
         stream_miss: time of such a sum whose entries are prefetched far ahead, to the second level of cache, over that with the usual
             prefetches, where what it gathers lies outside of that level.
+        surprises: ends of rows of random lengths that branch prediction of one core remembers from call to call.
         halved: for rows between one and two of the widest vectors long, time with vectors of half the width over time with the widest.
     """
 
@@ -44,6 +45,7 @@ class Constants:
     summed_far: float = 1.3
     stream_hit: float = 0.93
     stream_miss: float = 0.75
+    surprises: float = 16_000.0
     halved: float = 0.85
 
     def prefetched(self, is_summed: bool) -> tuple[float, float, float, float]:
@@ -60,6 +62,7 @@ class Constants:
         for what in ("prefetch", "summed"):
             ranges |= {f"{what}_{place}": (0.1, 2.0) for place in ("near", "hit")}
             ranges |= {f"{what}_{place}": (0.1, 10.0) for place in ("miss", "far")}
+        ranges |= {"surprises": (1e2, 1e7)}
         ranges |= {"stream_hit": (0.1, 2.0), "stream_miss": (0.1, 2.0), "halved": (0.1, 2.0)}
         return all(low <= getattr(self, name) <= high for name, (low, high) in ranges.items())
 

@@ -11,7 +11,7 @@ import hashlib
 import math
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from ..compiler.frozen import frozen
 from ..compiler.storage.tensor import Tensor, level_extent
 from .records import Input
+
+Found = TypeVar("Found")
 
 SAMPLE = 4096
 """Coordinates in the sample for a feature or the pattern."""
@@ -49,7 +51,7 @@ class OperandFeatures:
     pattern: str
 
 
-_numbers: weakref.WeakKeyDictionary[Tensor, dict[tuple[object, ...], float]] = weakref.WeakKeyDictionary()
+_remembered: weakref.WeakKeyDictionary[Tensor, dict[tuple[object, ...], Any]] = weakref.WeakKeyDictionary()
 _known: weakref.WeakKeyDictionary[Tensor, OperandFeatures] = weakref.WeakKeyDictionary()
 
 
@@ -61,9 +63,9 @@ def operand_features(tensor: Tensor) -> OperandFeatures:
     return found
 
 
-def remembered(tensor: Tensor, key: tuple[object, ...], find: Callable[[], float]) -> float:
-    """Return a number that depends on an operand's pattern and a key, found once as long as the operand lives."""
-    known = _numbers.setdefault(tensor, {})
+def remembered(tensor: Tensor, key: tuple[object, ...], find: Callable[[], Found]) -> Found:
+    """Return what depends on an operand's pattern and a key, found once as long as the operand lives."""
+    known = _remembered.setdefault(tensor, {})
     if key not in known:
         known[key] = find()
     return known[key]

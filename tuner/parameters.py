@@ -20,7 +20,8 @@ from ..compiler.schedule.addresses import chain
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
-from ..compiler.space.decorations import BUILD, UNROLL, stream_of, vector_of
+from ..compiler.space.decorations import BUILD, UNROLL, shares_pattern, stream_of, vector_of
+from ..compiler.space.situation import Situation, result_leaf
 from ..compiler.space.template import Hole, Values
 from ..compiler.storage.tensor import Tensor
 from .constants import Constants, machine_constants
@@ -28,7 +29,7 @@ from .gathers import scattered_share
 from .legality import applied
 from .prefetches import LINE, distance_ahead, time_of_prefetches
 from .problem import Problem
-from .row_ends import ends_are_foreseen
+from .row_ends import UNROLLED, row_ends
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
 from .widths import halved_build
 
@@ -42,7 +43,8 @@ _AS_WRITTEN = 1.02  # factor on the time of a sharing that a template prescribes
 _CHUNKS = 2  # least chunks a thread: with fewer, a thread with one more than others works much longer
 _USUAL_BYTES = {1: 2**15, 2: 2**20}  # bytes of the first and second level of cache where the system does not tell
 _AFAR = 0.25  # share of misses from which on a loop waits for what it gathers, and not for what it reads in order
-_ONE_BY_ONE = 0.75  # time of short rows summed one by one over that in batches, where branch prediction foresees their ends
+_FEW_ROWS = 2**9  # most rows with which a call takes no longer than looking for a better schedule; their ends are not looked at
+_NEAR_SHARE = 0.25  # share of the last level of cache up to which entries come as fast as short rows are summed
 _CACHE_SHARE = 0.5  # share of the last level of cache that one operand has to itself
 
 
@@ -64,9 +66,8 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
             values[hole.name], times = _shared_out(problem, candidate, hole, graph, seconds)
             factor *= times
         elif isinstance(hole.choices[-1], d.Unroll) and values.get(vector_of(hole.name.removeprefix(UNROLL)), hole) is None:
-            if _is_foreseen(problem, graph.originals(hole.choices[-1].index)):
-                values[hole.name] = next(choice for choice in hole.choices if choice is not None)
-                factor *= _ONE_BY_ONE
+            values[hole.name], times = _unrolled(problem, candidate, hole, graph, constants)
+            factor *= times
         elif isinstance(hole.usual, d.Prefetch):
             values[hole.name], times = _prefetched(problem, candidate, hole, graph, constants)
             factor *= times or _asks_for_less(hole, hole.usual, values, constants)
@@ -165,11 +166,33 @@ def _times(choice: Any, tensor: Tensor, threads: int, seconds: float, apart: boo
     return None
 
 
-def _is_foreseen(problem: Problem, originals: tuple[str, ...]) -> bool:
-    """Return whether branch prediction foresees where the rows of a loop end: then summing short rows one by one is faster than summing
-    them in batches (``passes.batches``), which is the default."""
-    rows = [(tensor, level) for _, tensor, level in _stored_by(problem, originals) if tensor.levels[level].pos is not None]
-    return len(rows) == 1 and ends_are_foreseen(*rows[0], _CACHE_SHARE * this_machine().last_level_cache)
+def _unrolled(
+    problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, constants: Constants
+) -> tuple[d.Unroll | None, float]:
+    """Return how to unroll a sum over rows of stored entries, and its time over that of batches, which are the default of short rows
+    (``passes.batches``); None and 1 where that gains nothing."""
+    unrolled = next((one for one in hole.choices if isinstance(one, d.Unroll) and one.factor == UNROLLED), None)
+    if unrolled is None:
+        return None, 1.0
+    stored = _stored_by(problem, graph.originals(unrolled.index))
+    rows = [(tensor, level) for _, tensor, level in stored if tensor.levels[level].pos is not None]
+    if len(rows) != 1 or not _matter_ends(*rows[0]):
+        return None, 1.0
+    times = row_ends(*rows[0], _are_joined(problem, candidate)).alone_over_batched(constants.surprises * problem.threads)
+    return (unrolled, times) if times < 1 else (None, 1.0)
+
+
+def _are_joined(problem: Problem, candidate: Candidate) -> bool:
+    """Return whether rows of different parents are alike to code, as where each is summed up to an entry of a result of their pattern."""
+    formats, target = problem.concretized().formats, result_leaf(candidate.program)[1].target
+    situation = Situation(candidate.program, formats, problem.extents)
+    return not formats[target.tensor].is_dense and shares_pattern(candidate.program, situation)
+
+
+def _matter_ends(tensor: Tensor, level: int) -> bool:
+    """Return whether the ends of rows decide how long a sum takes: there are more than a few, and their entries are near."""
+    pos = tensor.levels[level].pos
+    return pos is not None and len(pos) > _FEW_ROWS and tensor.nbytes <= _NEAR_SHARE * this_machine().last_level_cache
 
 
 def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: Constants) -> float:

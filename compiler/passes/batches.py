@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from ..ir.limits import AVERAGE_STEADY, BESIDE, FEWEST, ROWS, SHORT, STEADY, STEADY_SHORT
 from ..ir.nodes import (
     BOOL,
     I64,
@@ -41,12 +42,9 @@ from ..ir.nodes import (
 from ..ir.rewrite import block, nodes_of, substitute, transform_steps
 from .manager import Setting
 from .row_sums import Placed, row_length, row_sum, summed_beside, sums_beside
-from .short_sums import FEWEST, ROWS, RowSum, rows_a_block, rows_of, terms_of
+from .short_sums import RowSum, rows_a_block, rows_of, terms_of
 from .simplify import simplify_expression
 from .sums import asking_ahead
-
-SHORT = 24
-"""The most elements of a row, on average over a block, for which sums are made in batches."""
 
 AT_ONCE = 16
 """Terms of a row that are added without asking how many there are; twice as many where rows have more than ``AVERAGE_ONCE`` on average."""
@@ -58,20 +56,8 @@ for the others is mispredicted then, which takes longer than adding as many zero
 AVERAGE_BESIDE = 12
 """The most elements of a row, on average over a block, for which the block tests whether all rows are short enough to be added at once."""
 
-BESIDE = (4, 8, 16)
-"""Lengths for which rows are added at once: the least one that the longest row of a block does not exceed is used."""
-
-
 ROWS_BESIDE = 4
 """The number of rows whose lanes are added together."""
-
-STEADY = 1 / 4
-"""The largest share of a block's rows that may differ in length from the row before, if rows are to count as alike."""
-
-STEADY_SHORT = 1 / 2
-"""The same for rows of at most ``AVERAGE_STEADY`` elements on average, which lose less time at their ends."""
-
-AVERAGE_STEADY = 8
 
 
 def batch_short_sums(function: Function, setting: Setting) -> Function:

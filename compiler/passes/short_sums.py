@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..frozen import frozen
+from ..ir.limits import FEWEST, ROWS
 from ..ir.nodes import (
     I64,
     Allocate,
@@ -34,12 +35,6 @@ from ..ir.rewrite import is_pure, mentions, nodes_of, substitute, transform, wal
 from .forms import gathered_bytes
 from .simplify import simplify_expression
 from .sums import asking_ahead, only_adds
-
-ROWS = 64
-"""The number of rows of a block."""
-
-FEWEST = 8
-"""The least number of rows of a block."""
 
 MOST_SUMS = 8
 """The most sums of a row that are made in batches: the terms of more would not fit into the first cache, and would double the code."""

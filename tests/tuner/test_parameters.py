@@ -295,17 +295,48 @@ def test_entries_are_asked_for_far_ahead_where_what_they_choose_is_far(threads: 
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_short_rows_are_summed_one_by_one_where_their_ends_are_foreseen(threads: int) -> None:
-    lengths = np.random.default_rng(1).integers(1, 9, 40_000)
-    assert "unroll(j" in spmv(with_rows(lengths[:4000].tolist()), threads)
+def test_short_rows_are_summed_one_by_one_where_their_ends_are_foreseen(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
+    lengths = np.random.default_rng(1).integers(1, 9, 60_000)
+    assert "unroll(j, 2)" in spmv(with_rows(lengths[:8000].tolist()), threads)  # branch prediction remembers all of them
     assert "unroll" not in spmv(with_rows(lengths.tolist()), threads)
     assert "unroll" not in spmv(with_rows([5] * 100), threads)
     assert "unroll" not in spmv(generate("random:uniform:2000x2000:nnz=2e5", "csr"), threads)  # long ones are made in vectors
     repeated = np.repeat(np.random.default_rng(1).integers(1, 9, 10_000), 4)
-    assert "unroll(j" in spmv(with_rows(repeated.tolist()), threads)
-    assert "unroll(j" in spmv(with_rows([4] * 20_000), threads)
-    assert all("unroll" not in spmv(with_rows([length] * rows), threads) for length in (1, 3) for rows in (4000, 20_000))
-    assert "unroll" not in spmv(with_rows((repeated // 3).tolist()), threads)  # several rows are summed at once
+    assert "unroll(j, 2)" in spmv(with_rows(repeated.tolist()), threads)
+    assert all("unroll(j, 2)" in spmv(with_rows([length] * 20_000), threads) for length in (2, 4))
+    assert "unroll(j, 2)" in spmv(with_rows((lengths[:8000] // 3).tolist()), threads)
+    if threads == 1:
+        assert "unroll" not in spmv(with_rows([1] * 20_000), threads)  # batches do the same there
+
+
+@pytest.mark.parametrize(("remembered", "threads", "alone"), [(10_000.0, 1, False), (10_000.0, 2, True), (20_000.0, 1, True)])
+def test_each_thread_remembers_ends_of_its_rows(remembered: float, threads: int, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(surprises=remembered))
+    lengths = np.random.default_rng(1).integers(1, 5, 20_000)  # three of four are not foreseen
+    assert ("unroll(j, 2)" in spmv(with_rows(lengths.tolist()), threads)) == alone
+
+
+def test_ends_do_not_matter_where_entries_come_from_afar(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = with_rows([4] * 20_000)
+    assert "unroll(j, 2)" in spmv(rows)
+    machine = replace(this_machine(), caches=(CacheLevel(2, rows.nbytes, 64, 1),))
+    monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+    assert "unroll" not in spmv(rows)
+
+
+@pytest.mark.parametrize(("form", "alone"), [(None, True), ("dense, compressed", False)])
+def test_fibres_of_small_slices_are_summed_one_by_one_unless_they_are_joined(
+    form: str | None, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One loop goes through the fibres of all slices where their sums are stored one after another; batches end with slices elsewhere."""
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
+    lengths = np.random.default_rng(1).integers(1, 4, 60_000)
+    slices, fibres = (of.repeat(lengths) for of in np.divmod(np.arange(60_000), 3))
+    entries = np.concatenate([np.arange(length) for length in lengths])
+    given = tensor((np.stack([slices, fibres, entries]), np.ones(len(entries))), "dense, compressed, compressed", (20_000, 3, 3))
+    chosen = model_choice(make_problem("A(i,j) = T(i,j,k) * c(k)", {"T": given, "c": np.ones(3)}, form, threads=1))
+    assert ("unroll(k, 2)" in str(chosen)) == alone
 
 
 def test_shares_follow_the_rows() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_runs import COMPILERS, function, run_both, run_compiled, vectorized
 from numpy.typing import NDArray
+from sparsetune.compiler.ir.limits import AVERAGE_STEADY, BESIDE, FEWEST, ROWS, SHORT
 from sparsetune.compiler.ir.nodes import (
     BOOL,
     F32,
@@ -42,9 +43,8 @@ from sparsetune.compiler.ir.nodes import (
     Vector,
 )
 from sparsetune.compiler.ir.rewrite import mentions, walk
-from sparsetune.compiler.passes.batches import AT_ONCE, AVERAGE_BESIDE, AVERAGE_STEADY, BESIDE, ROWS_BESIDE, SHORT, batch_short_sums
+from sparsetune.compiler.passes.batches import AT_ONCE, AVERAGE_BESIDE, ROWS_BESIDE, batch_short_sums
 from sparsetune.compiler.passes.manager import Setting, VectorUnit
-from sparsetune.compiler.passes.short_sums import FEWEST, ROWS
 from sparsetune.compiler.pipeline import compile_kernel
 
 ROW, P, J, N = Var("i", I64), Var("p", I64), Var("j", I64), Var("n", I64)

@@ -1,0 +1,36 @@
+"""How many lengths of rows a branch predictor does not foresee: the ends of loops over rows that it *mispredicts*.
+
+The predictor is small and simple, as real ones are at their core: in a table it looks up what came after the last few lengths the last
+times, and expects what came twice of the last three times. Real ones choose between histories of many lengths; here there are a short and
+a longer one, of which the better counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+HISTORIES = 1, 4
+"""How many lengths before a row are looked up."""
+
+_BITS = 4  # of a length, the lowest ones, by which it is looked up
+
+
+def surprising_share(lengths: NDArray[Any]) -> float:
+    """Return the share of consecutive rows whose lengths are not foreseen."""
+    told = (lengths & (2**_BITS - 1)).astype(np.uint16)
+    return min((_missed(lengths, told, history) for history in HISTORIES if len(lengths) > history), default=0.0)
+
+
+def _missed(lengths: NDArray[Any], told: NDArray[np.uint16], history: int) -> float:
+    """Return the share of the rows that are not foreseen from so many lengths before."""
+    count = len(lengths) - history
+    context = np.zeros(count, np.uint16)
+    for before in range(history):
+        context |= told[before : before + count] << np.uint16(_BITS * before)
+    ordered = lengths[history:][np.argsort(context, kind="stable")]  # what came after one context, time after time
+    last, second, third = ordered[2:-1], ordered[1:-2], ordered[:-3]
+    expected = np.where(second == third, second, last)
+    return float(np.count_nonzero(expected != ordered[3:])) / max(1, count - 3)
