@@ -96,18 +96,19 @@ class _Costs(Loads, Stepping, CutRows):
         streamed = {access for access in (leaf.target, *reads) if contiguous and self._is_streamed(access, address, leaf)}
         loaded = [self._loaded(one, leaf, address, loops) if around is None else 1.0 for one in reads]
         read = sum(share * self._read(one, innermost, apart, one in streamed) for share, one in zip(loaded, reads, strict=True))
-        written = 2.0 * self._reached(leaf, innermost, leaf.target in streamed) if self._moves(leaf.target, innermost) else 0.0
-        written *= min(1.0, sums / max(1.0, iterations))
+        in_tiles = gathered and self._runs_in_tiles(address)
+        elements = self._far_elements(leaf.target, self._along(leaf.target)) if in_tiles else 0.0  # empty ones are stored too
+        stored = 2.0 * self._reached(leaf, innermost, leaf.target in streamed) * max(min(iterations, sums), elements) / max(1.0, iterations)
+        written = stored if self._moves(leaf.target, innermost) else 0.0
         held, kept = self._held(leaf.target, loops), 0.0
-        if written and held is not None:
+        if held is not None and any(self._moves(leaf.target, set(self._graph.originals(loop))) for loop in loops[held:]):
             times = self._points(self._originals(loops[:held]), address, leaf)
-            written, kept = 0.0, written * times * self._held_elements(leaf.target, loops[held:])
+            written, kept = 0.0, stored * times * self._held_elements(leaf.target, loops[held:])
         lanes = self._lanes(around or loops[-1]) if contiguous or around else 1.0
         started = sums if by_row else self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
-        is_stored_once = held is not None or (gathered and self._runs_in_tiles(address))
-        again = self.passed_again(leaf, loops, iterations) + (0.0 if is_stored_once else self.filled_before(leaf))
+        again = self.passed_again(leaf, loops, iterations) + (0.0 if held is not None or in_tiles else self.filled_before(leaf))
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
     def _vector_loop(self, address: Address, leaf: Assign) -> str | None:

@@ -72,9 +72,10 @@ class Stepping(Iterations):
         total, loops = 0.0, [(address, node) for address, node in everywhere(self._program.statement) if isinstance(node, Forall)]
         for address, node in loops:
             names = self._graph.originals(node.index)
-            inside = [inner.index for place, inner in loops if len(place) > len(address) and place[: len(address)] == address]
-            if any(self._graph.originals(loop) == names for loop in inside):
-                continue  # this loop goes through pieces of what the other one goes through
+            if any(self._graph.originals(loop) == names for loop in enclosing_loops(self._program.statement, address)):
+                continue  # this loop goes through a piece of what the other one goes through
+            within = (inner.index for place, inner in loops if len(place) > len(address) and place[: len(address)] == address)
+            inside = [loop for loop in within if self._graph.originals(loop) != names]
             below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
             outside = self._covered(address).difference(names)
             for name in names if inside else names[:-1]:

@@ -142,6 +142,17 @@ def test_little_is_gained_from_fibres_of_one_entry(source: str, chosen: bool) ->
     assert ("precompute" in found) == chosen
 
 
+@pytest.mark.parametrize(("matrix", "columns"), [
+    (sp.random_array((400_000, 1000), density=5e-5, format="csr", rng=np.random.default_rng(1)), 8),
+    (square(20_000, 3e-4), 1),
+], ids=["most rows empty", "one column"])  # fmt: skip
+def test_pieces_of_rows_have_ends_and_empty_rows_are_stored_too(matrix: sp.csr_array, columns: int) -> None:
+    """Threads get whole rows: loops over pieces of each row, or of all entries, end and store as many rows, and gain nothing."""
+    found = choice("Y(i,k) = A(i,j) * X(j,k)", None, threads=2, A=matrix, X=np.ones((matrix.shape[1], columns)))
+    assert "parallelize(i, cpu_thread, no_races" in found
+    assert "pos(" not in found
+
+
 def test_a_loop_has_no_more_lanes_than_iterations() -> None:
     """With one column the innermost loop is no vector: the sum of a row is."""
     found = choice("Y(i,k) = A(i,j) * X(j,k)", None, A=square(1000, 0.1), X=np.ones((1000, 1)))
