@@ -138,6 +138,25 @@ static int64_t parent_of(int64_t parents, const void *pos, int pos_wide, int64_t
 }
 
 typedef struct {
+  int64_t bytes, shares;
+  const char *from;
+  char *to;
+} copying;
+
+static void copy_shares(const void *context, st_claims *claims, int64_t share) {
+  const copying in = *(const copying *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t begin = st_share(in.bytes, share, in.shares);
+    memcpy(in.to + begin, in.from + begin, (size_t)(st_share(in.bytes, share + 1, in.shares) - begin));
+  }
+}
+
+void st_copy(int64_t bytes, const void *from, void *to, int32_t threads) {
+  const copying in = {bytes, st_fine_shares(threads), from, to};
+  st_run(threads, in.shares, true, copy_shares, &in);
+}
+
+typedef struct {
   int64_t parents, begin, count, shares;
   const void *pos, *column;
   void *out;

@@ -15,6 +15,9 @@ void st_first_differences(int64_t count, int32_t levels, const void *const *colu
 /* pos[p]: the first entry whose parent is p or greater; parents do not decrease. */
 void st_segments(int64_t count, const void *parent, int32_t parent_wide, int64_t parents, void *pos, int32_t pos_wide, int32_t threads);
 
+/* Copy so many bytes; the threads also have the system provide the pages of new memory. */
+void st_copy(int64_t bytes, const void *from, void *to, int32_t threads);
+
 /* out[k] = column[p] (p itself where column is NULL) for every k in pos[p] .. pos[p + 1]. */
 void st_expand(int64_t parents, const void *pos, int32_t pos_wide, const void *column, int32_t column_wide, void *out, int32_t out_wide,
                int32_t threads);

@@ -14,10 +14,13 @@ from . import foreign
 from .aligned import index_dtype
 from .dtypes import cast_values, checked_dtype, checked_fill, equals_fill
 from .entries import Entries
+from .kernels import light
 from .pack import pack
 from .sealed import sealed
 from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
+
+_MANY = 1 << 16  # coordinates that several threads check faster than NumPy
 
 
 def tensor(
@@ -118,7 +121,7 @@ def _from_pair(data: tuple[Any, ...], format: Format | str | None, shape: Any, d
     if not np.may_share_memory(packed.values, values):
         return packed
     # values given by themselves are copied, since the caller may change them: only values of whole arrays are shared
-    return Tensor.made(packed.shape, packed.format, packed.levels, packed.values.copy(), fill)
+    return Tensor.made(packed.shape, packed.format, packed.levels, light(0).copied(packed.values), fill)
 
 
 def _coordinate_array(given: Any, values: NDArray[Any]) -> NDArray[Any]:
@@ -152,11 +155,18 @@ def check_range(coordinates: NDArray[Any] | tuple[NDArray[Any], ...], shape: tup
         DataError: a coordinate is out of range; the message names the first such entry and its mode.
     """
     for mode, (row, extent) in enumerate(zip(coordinates, shape, strict=True)):
-        if len(row) and (int(row.min()) < 0 or int(row.max()) >= extent):
+        if not _is_within(row, extent):
             place = int(np.flatnonzero((row < 0) | (row >= extent))[0])
             raise DataError(
                 f"coordinate {int(row[place])} of entry {place} in mode {mode} is out of range: the extent is {extent} (counted from 0)"
             )
+
+
+def _is_within(row: NDArray[Any], extent: int) -> bool:
+    """Return whether all coordinates are from 0 to below an extent. Many are read once, by all threads, as one segment."""
+    if len(row) < _MANY or row.dtype not in foreign.INDEX_TYPES or not row.flags.c_contiguous:
+        return not len(row) or (int(row.min()) >= 0 and int(row.max()) < extent)
+    return light(len(row)).check_segments(np.array([0, len(row)]), row, len(row), extent) != 2
 
 
 def _from_dense(

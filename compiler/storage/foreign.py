@@ -24,7 +24,8 @@ from .tensor import LevelArrays, Tensor
 T = TypeVar("T")
 
 _SHOWN = 200  # characters of what an object calls itself or says
-_INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+"""The types of index arrays."""
 
 
 def read(data: Any, format: Format | str | None = None, borrow: bool = False) -> Tensor | None:
@@ -252,9 +253,9 @@ def _index_array(part: Any) -> NDArray[Any]:
     array = _flat(part, "indices")
     if array.dtype.kind not in "iu":
         raise DataError(f"the sparse array is broken: its indices are {array.dtype}, not integers")
-    if array.dtype in _INDEX_TYPES and array.flags.c_contiguous:
+    if array.dtype in INDEX_TYPES and array.flags.c_contiguous:
         return array
-    return np.ascontiguousarray(array, array.dtype if array.dtype in _INDEX_TYPES else np.int64)
+    return np.ascontiguousarray(array, array.dtype if array.dtype in INDEX_TYPES else np.int64)
 
 
 def _from_columns(

@@ -111,6 +111,10 @@ class Kernels(Protocol):
         """Return ``values[position]``."""
         ...
 
+    def copied(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return a flat copy."""
+        ...
+
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -191,6 +191,13 @@ class NativeKernels(NumpyKernels):
         self._lib.st_gather(len(out), self._at(values), values.itemsize, *self._index(position), self._at(out), threads_for(len(out)))
         return out
 
+    def copied(self, array: NDArray[Any]) -> NDArray[Any]:
+        if not array.flags.c_contiguous:
+            return super().copied(array)
+        out = aligned_empty(array.size, array.dtype)
+        self._lib.st_copy(array.nbytes, self._at(array), self._at(out), threads_for(array.size))
+        return out
+
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

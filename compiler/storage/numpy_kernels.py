@@ -135,6 +135,9 @@ class NumpyKernels:
     def gather(self, values: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
         return values[position]
 
+    def copied(self, array: NDArray[Any]) -> NDArray[Any]:
+        return aligned_copy(array)
+
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .kernels import light
+
 
 class _Sealed(np.ndarray[Any, Any]):
     """The memory of a sealed array. Arrays over a read-only buffer of it cannot be made writable again."""
@@ -34,7 +36,7 @@ def is_sealed(array: NDArray[Any]) -> bool:
 
 def kept(array: NDArray[Any]) -> NDArray[Any]:
     """Return a sealed array of the same content: a copy, unless the array is sealed already."""
-    return array if is_sealed(array) else sealed(np.array(array, order="C").reshape(-1))
+    return array if is_sealed(array) else sealed(light(0).copied(array))  # a copy is no reason to load them
 
 
 def pin(array: NDArray[Any]) -> object:

@@ -6,8 +6,9 @@ import functools
 
 import numpy as np
 import pytest
+from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.storage import aligned, kernels
-from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.construct import check_range, tensor
 from sparsetune.compiler.storage.dtypes import SUPPORTED
 from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
 
@@ -42,6 +43,36 @@ def columns_of(kind: str, rng: np.random.Generator) -> tuple[tuple[np.ndarray, .
         extents = (2**33, 2**30, 1000)
     kinds = (np.int32 if extent < 2**31 else np.int64 for extent in extents)
     return tuple(rng.integers(0, extent, COUNT).astype(kind) for extent, kind in zip(extents, kinds, strict=True)), extents
+
+
+@pytest.mark.parametrize("array", [
+    np.arange(COUNT), np.arange(COUNT, dtype=np.int16)[::-3], np.arange(2 * COUNT).reshape(2, COUNT).T, np.zeros(0), np.full(COUNT + 1, 1j),
+], ids=lambda array: f"{array.dtype}-{array.shape}")  # fmt: skip
+def test_copies(pair: tuple[kernels.Kernels, NumpyKernels], array: np.ndarray) -> None:
+    given = array.copy(order="K")
+    given.flags.writeable = False
+    for one in pair:
+        copy = one.copied(given)
+        assert not np.may_share_memory(copy, given)
+        assert copy.dtype == array.dtype
+        assert np.array_equal(copy, array.reshape(-1))
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32", "uint64", "int64, every other"])
+def test_each_of_many_coordinates_is_in_range(kind: str, threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_THREADS", threads)
+    dtype, _, strided = kind.partition(", ")
+    column = np.random.default_rng(1).integers(0, 1000, 2 * COUNT).astype(dtype)[:: 2 if strided else 1]
+    check_range((column, column), (1000, 1000))
+    for place in (0, 1, len(column) // 2, len(column) - 1):
+        for wrong in (1000, 2**31 - 1, -1, -(2**31)):
+            if wrong < 0 and column.dtype.kind == "u":
+                continue
+            changed = column.copy()
+            changed[place] = wrong
+            with pytest.raises(DataError, match=f"coordinate {wrong} of entry {place} in mode 1 is out of range: the extent is 1000"):
+                check_range((column, changed), (1000, 1000))
 
 
 @pytest.mark.parametrize("kind", ["uniform", "one value", "few", "wide", "skewed", "beyond 64 bits"])
