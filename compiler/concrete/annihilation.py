@@ -133,8 +133,9 @@ class Patterns:
             case Where(consumer, producer):
                 made = self.remaining(producer, loops, inner)
                 used = self.remaining(consumer, loops, {**inner, **made.written})
-                both = made.statement is not None and used.statement is not None
-                return replace(used, statement=Where(used.statement, made.statement)) if both else used  # type: ignore[arg-type]
+                if made.statement is None or used.statement is None:
+                    return used
+                return replace(used, statement=statement.rebuild((used.statement, made.statement)))
             case _:
                 raise TypeError(f"cannot restrict {type(statement).__name__}")
 

@@ -162,17 +162,21 @@ class Forall(Stmt):
 
 @frozen
 class Where(Stmt):
-    """``consumer where producer``: the workspaces that the producer writes live for this statement and start at zero."""
+    """``consumer where producer``: the workspaces that the producer writes live for this statement and start at zero.
+
+    ``local``: the workspace of a sum that the compiler keeps in registers; schedules do not name it, and ``Program`` does not list it.
+    """
 
     consumer: Stmt
     producer: Stmt
+    local: Workspace | None = None
 
     @property
     def children(self) -> tuple[Stmt, ...]:
         return (self.consumer, self.producer)
 
     def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
-        return Where(*children)
+        return Where(*children, local=self.local)
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -44,3 +44,18 @@ class Names:
             count += 1
             name = f"{wish}_{count}"
         return name
+
+
+def numbered(taken: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that hands out names: the wish itself or, if it is taken or was handed out, with a number behind it, from 2 on."""
+    given = set(taken)
+
+    def name_of(wish: str) -> str:
+        name, count = wish, 1
+        while name in given:
+            count += 1
+            name = f"{wish}{count}"
+        given.add(name)
+        return name
+
+    return name_of

@@ -4,8 +4,8 @@
 if the extent of ``r`` is known and small (DESIGN 2.8). Each component is then stored once and never read, so that it need not be
 zero before.
 
-This is a rewrite of concrete notation before lowering. Statements inside a collapsed loop are rewritten only when that loop is lowered,
-since its loops are not known before.
+This is a rewrite of concrete notation before lowering; what ``Where.local`` says of the result is all that lowering needs. Only statements
+inside a collapsed loop are rewritten when that loop is lowered, since its loops are not known before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import prod
 from operator import is_
 
 from ..concrete.apart import apart
-from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where
+from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, Workspace
 from ..concrete.shapes import Nest
 from ..frozen import frozen
 from ..notation.nodes import Access, accesses, index_subscript
@@ -53,7 +53,7 @@ def accumulated(context: Context, statement: Stmt, around: Around = OUTERMOST) -
             return statement
         sums = _promoted(context, around, statement)
         if sums is not None:
-            return Where(sums.consumer, accumulated(context, sums.producer, around))
+            return replace(sums, producer=accumulated(context, sums.producer, around))
         if is_collapsed(context, statement.index):
             return statement
         around = around.inside(statement)
@@ -89,17 +89,18 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
     kept = {loop.index for loop in rows}
     moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))} - kept
     own = {name for index in inner.target.indices for name in context.graph.ancestors(index)}
-    if moving & own or (inner.target.tensor in context.workspaces and not inner.target.subscripts):
+    if moving & own or (context.is_workspace(inner.target.tensor) and not inner.target.subscripts):
         return None
-    workspace = context.accumulator(inner.target.tensor, tuple(loop.index for loop in rows))
-    local = Access(workspace, tuple(index_subscript(loop.index) for loop in rows))
+    indices = tuple(loop.index for loop in rows)
+    workspace = Workspace(context.name_of_sum(f"t{inner.target.tensor}"), indices, "registers" if indices else "scalar")
+    local = Access(workspace.name, tuple(map(index_subscript, indices)))
     producer: Stmt = Assign(local, "+=", inner.value)
     for place, loop in reversed(tuple(enumerate(chain, 1))):
         producer = replace(loop, body=Block((producer, beside[place])) if place in beside else producer)
     consumer: Stmt = Assign(inner.target, "=" if once else "+=", local)
     for loop in reversed(rows):
         consumer = Forall(loop.index, consumer, LoopTag(unit=loop.tag.unit))
-    return Where(consumer, producer)
+    return Where(consumer, producer, workspace)
 
 
 def _combines(around: Around, loop: Forall) -> bool:
@@ -113,7 +114,7 @@ def _rows(context: Context, chain: list[Forall], inner: Assign) -> list[Forall]:
     target = inner.target
     rows = [loop for loop in chain if loop.index in target.indices]
     others = [loop for loop in chain if loop.index not in target.indices]
-    if not rows or chain[0] in rows or target.tensor in context.workspaces or context.assembly is not None:
+    if not rows or chain[0] in rows or context.is_workspace(target.tensor) or context.assembly is not None:
         return []
     if not context.value_type.is_float or any(loop.tag.unit for loop in others):
         return []

@@ -86,7 +86,7 @@ def _strategy(
 def _dealt_out(context: Context, scope: Scope, index: str, operands: tuple[Access, ...]) -> tuple[Access, ...]:
     """Return the operands through which dealt iterations step. Workspaces are located if there are other operands, or if equal keys would
     have to be skipped."""
-    stored = tuple(access for access in operands if access.tensor not in context.workspaces)
+    stored = tuple(access for access in operands if not context.is_workspace(access.tensor))
     alone = stepping_level(context, scope, operands[0], index) if len(operands) == 1 else None
     return operands if alone is not None and alone.unique else stored
 
@@ -212,7 +212,7 @@ def _prefetched_rows(
     key = context.tensors.key(access)
 
     def ahead(distance: int) -> Value:
-        held = access.tensor in context.workspaces
+        held = context.is_workspace(access.tensor)
         length = level.length if held else context.tensors.stored_length(key, depth)
         later = minimum(add(position, integer(distance * level.kind.stride)), subtract(length, ONE))
         later = level.kind.readable(level, later)

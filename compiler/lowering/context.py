@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..concrete.completeness import Completeness
-from ..concrete.nodes import Assign, Program, Stmt, Where, Workspace, assignments, assignments_in_loops, runs_on_gpu
+from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
+from ..ir.names import numbered
 from ..ir.nodes import Step, Type
 from ..notation.nodes import Access, Div, walk_expression
 from .assembly import Assembly
@@ -71,8 +72,9 @@ class Context:
         self.completeness = Completeness(program.statement, self.graph, lambda name: name in self.results and types[name].format.is_dense)
         self._lower = lower
         self._writes = _by_target(program.statement)
-        self.tensors = Tensors(types, keys, self.results, self.workspaces, self.graph, parameters)
-        self.sums: set[str] = set()  # the workspaces of ``accumulate``
+        self.tensors = Tensors(types, keys, self.results, self.graph, parameters)
+        self.is_workspace = self.tensors.is_workspace
+        self.name_of_sum = numbered((*self.workspaces, *types))
         self.hoisting = Hoisting()
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[tuple[str, bool], PrivateCopies] = {}
@@ -82,21 +84,6 @@ class Context:
     def lower(self, statement: Stmt, scope: Scope) -> list[Step]:
         """Return the steps of a statement at one place of the nest."""
         return self._lower(self, statement, scope)
-
-    def accumulator(self, target: str, indices: tuple[str, ...]) -> str:
-        """Return the name of a new workspace for the sum of what is added to a target: a scalar, or a row in registers."""
-        name = f"t{target}"
-        count = 1
-        while name in self.workspaces or name in self.tensors.types:
-            count += 1
-            name = f"t{target}{count}"
-        self.workspaces[name] = Workspace(name, indices, "registers" if indices else "scalar")
-        self.sums.add(name)
-        return name
-
-    def is_sum(self, statement: Stmt) -> bool:
-        """Whether a statement sums in such a workspace and then stores the sum. It counts as one statement, although it has two parts."""
-        return isinstance(statement, Where) and statement.producer.assignments[0].target.tensor in self.sums
 
     def writes(self, tensor: str) -> tuple[tuple[tuple[str, ...], Assign], ...]:
         """Return the assignments of the program that write a tensor, each with the loops around it."""

@@ -117,8 +117,8 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
 def _is_dense(context: Context, scope: Scope, forall: Forall, nest: Nest) -> bool:
     """Whether every level through which a nest runs has all coordinates."""
     indices = set(context.graph.originals(nest.fused))
-    own = {name for name in context.workspaces if scope.held(name) is None}
-    stored = [context.tensors.storage(scope, access) for access in reads(forall.body) if access.tensor not in own]
+    seen = (access for access in reads(forall.body) if scope.held(access.tensor) is not None or not context.is_workspace(access.tensor))
+    stored = [context.tensors.storage(scope, access) for access in seen]
     is_dense = all(level.kind.full for storage in stored for level in storage.levels if level.index in indices)
     return is_dense and context.tensors.types[context.result.tensor].format.is_dense
 

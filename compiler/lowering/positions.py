@@ -78,7 +78,7 @@ def _with_sums(context: Context, scope: Scope, forall: Forall, chain: tuple[str,
 def _has_slots(context: Context, forall: Forall) -> bool:
     """Whether a loop reads a workspace with a slot for every position; all its slots have values."""
     positions = {forall.index, *context.graph.ancestors(forall.index), *context.graph.descendants(forall.index)}
-    return any(access.tensor in context.workspaces and positions.intersection(access.indices) for access in reads(forall.body))
+    return any(context.is_workspace(access.tensor) and positions.intersection(access.indices) for access in reads(forall.body))
 
 
 def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access) -> list[Step]:

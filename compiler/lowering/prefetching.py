@@ -51,7 +51,7 @@ def scattered_segments(
     """
     steps: list[Step] = []
     for access in statement.operands:
-        if index not in access.indices or access.tensor in context.workspaces or access in scope.absent:
+        if index not in access.indices or context.is_workspace(access.tensor) or access in scope.absent:
             continue
         if said_of(access, tag.prefetch) is None:
             steps += _segment(context, scope, index, access, ahead, SEGMENTS_AHEAD)

@@ -48,7 +48,7 @@ def _protocol(scope: Scope, access: Access) -> str:
 
 def _visible(context: Context, scope: Scope, access: Access) -> bool:
     """Whether an access is an operand, or a workspace that has been filled already."""
-    if access.tensor not in context.workspaces:
+    if not context.is_workspace(access.tensor):
         return True
     found = scope.workspaces.get(access.tensor)
     return found is not None and found.filled
@@ -91,7 +91,7 @@ def _is_stored(context: Context, scope: Scope, access: Access, here: Patterns) -
     """Whether an access has a value at all coordinates that are not known yet; only quotients need this."""
     if access in scope.doubtful:
         return False
-    if access.tensor in context.workspaces and not is_everywhere(_written(context, access.tensor, here)):
+    if context.is_workspace(access.tensor) and not is_everywhere(_written(context, access.tensor, here)):
         return False
     if not _visible(context, scope, access):
         return True
@@ -105,7 +105,7 @@ def _written(context: Context, workspace: str, here: Patterns) -> Domain:
 
 def has_parts(context: Context, statement: Stmt) -> bool:
     """Whether a statement consists of several statements that can be lowered one by one."""
-    return any(isinstance(node, (Where, Block)) and not context.is_sum(node) for node in walk(statement))
+    return any(isinstance(node, Block) or (isinstance(node, Where) and node.local is None) for node in walk(statement))
 
 
 def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: str | None = None) -> list[Step]:
@@ -120,7 +120,7 @@ def settle(context: Context, scope: Scope, statement: Stmt, body: Body, opened: 
     """
     operands = statement.operands
     if opened is not None and not context.program.relations:
-        operands = tuple(access for access in operands if opened in access.indices or access.tensor in context.workspaces)
+        operands = tuple(access for access in operands if opened in access.indices or context.is_workspace(access.tensor))
     for access in operands:
         if access in scope.absent or not _visible(context, scope, access) or access.tensor in context.results:
             continue

@@ -20,7 +20,7 @@ def expected_entries(context: Context) -> Value:
     touched cost nothing, while growing an array copies its elements.
     """
     stored = _stored_entries(context)
-    if not any(workspace.indices for workspace in context.workspaces.values()):
+    if not any(workspace.indices for workspace in context.program.workspaces):
         return stored
     return maximum(stored, minimum(multiply(stored, integer(GENEROUS)), integer(ENOUGH)))
 

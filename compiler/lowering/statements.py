@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Unless, Where, reads
 from ..ir.nodes import If, Step, Steps
 from ..notation.nodes import Access
-from .accumulate import accumulated, at_place
 from .across_diagonal import added_across
 from .assigning import assigned
 from .context import Context
@@ -18,8 +17,6 @@ from .where import lower_where
 def lower_statement(context: Context, statement: Stmt, scope: Scope) -> list[Step]:
     """Return the steps of a statement at one place of the nest; empty if it would add only the fill value."""
     kept = restrict(context, scope, statement)
-    if kept is not None and kept is not statement:
-        kept = accumulated(context, kept, at_place(scope))  # removing statements may have made new chains
     if kept is not None and (access := _in_question(context, scope, kept)) is not None:
         return _decided(context, scope, kept, access)
     match kept:
@@ -44,8 +41,8 @@ def _in_question(context: Context, scope: Scope, statement: Stmt) -> Access | No
 
     A loop that steps through the access does not need it: if nothing is stored, its range is empty.
     """
-    if context.is_sum(statement):
-        statement = statement.children[1]
+    if isinstance(statement, Where) and statement.local is not None:
+        statement = statement.producer  # a sum counts as one statement, although it has two parts
     if not scope.doubtful or not isinstance(statement, Assign | Forall):
         return None
     if _writes_shared(context, statement) and context.shares in scope.doubtful:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ..concrete.nodes import Forall, Stmt, Where, Workspace
+from ..concrete.nodes import Forall, Stmt, Where
 from ..concrete.provenance import Provenance
 from ..concrete.relations import SumRelation
 from ..format import Format
@@ -41,19 +41,23 @@ class Tensors:
         types: the types of every stored operand, by key, and of the results as they are written.
         keys: the key of every operand access.
         results: the names of the results.
-        workspaces: the workspaces by name.
         graph: the provenance of the program's indices.
         parameters: the parameters of the kernel; arrays and lengths are declared at their first use.
     """
 
     def __init__(
-        self, types: Mapping[str, TensorType], keys: Mapping[Access, str], results: Collection[str], workspaces: Mapping[str, Workspace],
-        graph: Provenance, parameters: Parameters,
+        self, types: Mapping[str, TensorType], keys: Mapping[Access, str], results: Collection[str], graph: Provenance,
+        parameters: Parameters,
     ) -> None:  # fmt: skip
         self.types, self.keys = types, keys
-        self._results, self._workspaces, self._graph, self._parameters = results, workspaces, graph, parameters
+        self._results, self._graph, self._parameters = results, graph, parameters
+        self._names = {*results, *(access.tensor for access in keys)}
         self._storages: dict[Access, Storage] = {}
         self._declared_last: tuple[Access, ...] = ()
+
+    def is_workspace(self, name: str) -> bool:
+        """Whether a name is that of a workspace: neither of an operand nor of a result."""
+        return name not in self._names
 
     def operand(self, access: Access) -> Access:
         """Return the access of the program that is meant, with its protocols."""
@@ -75,9 +79,8 @@ class Tensors:
 
     def storage(self, scope: Scope, access: Access) -> Storage:
         """Return the levels and values of an operand, the dense result, or a workspace, as an access indexes it."""
-        if access.tensor in self._workspaces:
-            return scope.workspaces[access.tensor].held.stored
-        return self.operand_storage(access)
+        held = scope.held(access.tensor)
+        return self.operand_storage(access) if held is None else held.stored
 
     def operand_storage(self, access: Access) -> Storage:
         """Return the levels and values of an operand or the dense result, as an access indexes it."""
@@ -91,7 +94,7 @@ class Tensors:
         if statement.operands is not self._declared_last:  # nested loops share the operands of the statement
             self._declared_last = statement.operands
             for access in _in_order(statement):
-                if access.tensor not in self._workspaces and access.tensor not in self._results:
+                if access.tensor not in self._results and not self.is_workspace(access.tensor):
                     self.operand_storage(access)
 
     def _declared(self, access: Access) -> Storage:

@@ -20,7 +20,8 @@ DENSE_MODES = 1  # sparse workspaces with more modes are hashed, since a dense a
 
 def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
     """Return the steps of producer and consumer, with those of the workspaces between them."""
-    own = [context.workspaces[name] for name in filled(statement.producer) if name in context.workspaces and name not in scope.workspaces]
+    known = context.workspaces if statement.local is None else {**context.workspaces, statement.local.name: statement.local}
+    own = [known[name] for name in filled(statement.producer) if name in known and name not in scope.workspaces]
     with context.names.block():
         for workspace in own:
             context.facts[workspace.name] = StoreFacts()
