@@ -20,6 +20,7 @@ from ..levels.subsection import SubsectionLevel
 from ..notation.nodes import Access
 from .context import Context
 from .recovery import coordinate
+from .requests import allocated_once
 from .scope import Scope
 
 CROWDED = 2
@@ -156,7 +157,7 @@ def across(context: Context, scope: Scope, access: Access, level: SubsectionLeve
     offsets = multiply(context.size(level.index), positions(own - 1))
     narrow = compare("<", multiply(entries, room), offsets)
     buffer = context.names.permanent(f"first_{level.index}")
-    context.hoisting.allocate(buffer, I64, Select(narrow, size, ZERO, I64), zero=False)
+    steps.append(allocated_once(buffer, I64, Select(narrow, size, ZERO, I64), zero=False))
     origin = _kept(context, f"origin_{level.index}", lowest.parent, steps)
     begins = Begins(buffer, origin, resolving[own], _kept(context, f"narrow_{level.index}", narrow, steps))
     return Across(context, tuple(ancestors), place, scope.doubtful.get(access), level, begins)

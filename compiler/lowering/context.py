@@ -1,4 +1,4 @@
-"""The state of lowering one kernel: names and parameters, workspaces for sums, hoisted steps, and facts about stores."""
+"""What is known of a kernel everywhere in its nest: its program and tensors, names and parameters; and which stores need zeros."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..ir.names import numbered
 from ..ir.nodes import Step, Type
 from ..notation.nodes import Access, Div, walk_expression
 from .assembly import Assembly
-from .hoisting import Hoisting
 from .parameters import Parameters
 from .scope import Scope
 from .semiring import Semiring
@@ -35,7 +34,7 @@ Lower: TypeAlias = "Callable[[Context, Stmt, Scope], list[Step]]"
 
 
 class Context:
-    """The state of lowering one kernel; everything that depends on the place in the nest is in ``Scope`` instead."""
+    """What is known of one kernel; everything that depends on the place in the nest is in ``Scope`` instead."""
 
     def __init__(
         self, program: Program, types: Mapping[str, TensorType], result: Access, keys: Mapping[Access, str], value_type: Type,
@@ -75,10 +74,8 @@ class Context:
         self.tensors = Tensors(types, keys, self.results, self.graph, parameters)
         self.is_workspace = self.tensors.is_workspace
         self.name_of_sum = numbered((*self.workspaces, *types))
-        self.hoisting = Hoisting()
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[tuple[str, bool], PrivateCopies] = {}
-        self.rooms: dict[str, str] = {}  # by array, the workspace whose values it holds; "" is for scalars
         self.on_gpu = runs_on_gpu(program.statement)
 
     def lower(self, statement: Stmt, scope: Scope) -> list[Step]:

@@ -28,15 +28,15 @@ from ..notation.nodes import Access
 from .context import Context
 from .gaps import zeros_in_gaps
 from .placing import placed
+from .requests import Once, at_end, at_start, taken
 from .rooms import expected_entries
 from .rows import added_in_rows, written_in_rows
 
 
 def framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> Steps:
-    """Put hoisted allocations around the steps, and zeros into the results if they are needed."""
-    own = context.hoisting.kernel
-    before: list[Step] = list(own.before)
-    after: list[Step] = list(own.after)
+    """Put what is made once around the steps, and zeros into the results if they are needed."""
+    own, steps = taken(steps, Once)
+    before, after = list(at_start(own)), at_end(own)
     if context.assembly is not None:
         made = bool(steps)  # without steps, nothing is appended
         assembly = replace(context.assembly, inserted=context.assembly.inserted and made, apart=context.assembly.apart and made)

@@ -25,6 +25,7 @@ from .operands import each_use, operand_keys, operand_spec, read_format
 from .parameters import Parameters
 from .patterns import is_copy, shared_type_of
 from .pieces import is_appended_in_pieces
+from .requests import Holds, taken
 from .results import assembled_type, dense_spec, result_assembly
 from .scope import Scope
 from .semiring import Semiring, identity
@@ -94,6 +95,7 @@ def lower(
     kept = doing_something(program.statement, program.add)
     statement = program.statement if kept is None else accumulated(context, kept)
     steps = [] if kept is None else context.lower(statement, Scope(assembly=context.assembly))
+    held, steps = taken(steps, Holds)
     function = kernel_function(context, framed(context, (result, *also), steps))
     first, original = _result_spec(ready, context, viewed), viewed.assignment
     indices = tuple(dict.fromkeys(name for access in (original.target, *accesses(original.value)) for name in access.indices))
@@ -109,7 +111,7 @@ def lower(
         schedule,
         loop_nest(statement, viewed.as_written),
         program.relations,
-        tuple(array for array, workspace in context.rooms.items() if array and workspace in scheduled),
+        tuple(dict.fromkeys(request.array for request in held if request.array and request.workspace in scheduled)),
         viewed.ranges,
         identity(context.semiring.multiply_on(context.value_type), context.value_type),
         tuple(dense_spec(other, types[other.tensor], first) for other in also),

@@ -22,6 +22,7 @@ from .context import Context
 from .cursors import Cursor, cursors_of, with_segment
 from .merges import cases
 from .origins import coordinates_of, originating
+from .requests import allocated_once
 from .resolve import Body, has_parts
 from .rooms import room
 from .scope import Scope, Window
@@ -77,7 +78,7 @@ def scattered(context: Context, scope: Scope, index: str, window: Window, statem
     steps: list[Step] = []
     with context.names.block():
         cursors = cursors_of(context, scope, index, window, operands, steps)
-        laid = [_laid_out(context, cursor) for access, cursor in cursors.items() if access != driver]
+        laid = [_laid_out(context, cursor, steps) for access, cursor in cursors.items() if access != driver]
         counted = [cursors[driver]] if driver is not None else list(cursors.values())
         made, scope = room(scope, statement, index, [(cursor.position, cursor.high) for cursor in counted])
         if driver is not None:
@@ -88,9 +89,9 @@ def scattered(context: Context, scope: Scope, index: str, window: Window, statem
     return [*steps, *fill, *made, *originating(loop, coordinates_of(index, least, cut=False)), *clean] if loop else []
 
 
-def _laid_out(context: Context, cursor: Cursor) -> _Laid:
+def _laid_out(context: Context, cursor: Cursor, steps: list[Step]) -> _Laid:
     array = context.names.permanent(f"at_{context.tensors.key(cursor.access)}")
-    context.hoisting.allocate(array, I64, context.size(cursor.level.index), zero=True)
+    steps.append(allocated_once(array, I64, context.size(cursor.level.index), zero=True))
     return _Laid(cursor, array)
 
 
@@ -114,14 +115,13 @@ def _drained(
     """Return the loop over the coordinates of all operands in order, by their set of bits."""
     size = context.size(index)
     bits, keys = (context.names.permanent(f"{part}_{index}") for part in ("bits", "keys"))
-    context.hoisting.allocate(bits, U64, bit_words(size), zero=True)
-    context.hoisting.allocate(keys, I64, size, zero=False)
+    made = (allocated_once(bits, U64, bit_words(size), zero=True), allocated_once(keys, I64, size, zero=False))
 
     def noted(coordinate: Value) -> list[Step]:
         new = Var(context.names.local("new"), BOOL)
         return [Declare(new, Call("bits_insert", (ArrayRef(bits, U64), size, coordinate), BOOL))]
 
-    fill = [operand.fill(context.names, noted) for operand in laid]
+    fill = [*made, *(operand.fill(context.names, noted) for operand in laid)]
     count = Var(context.names.local(f"count_{index}"), I64)
     fill.append(Declare(count, Call("bits_drain", (ArrayRef(keys, I64), ArrayRef(bits, U64), size), I64)))
     with context.names.block():

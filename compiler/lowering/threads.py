@@ -11,6 +11,7 @@ from ..errors import ScheduleError
 from ..ir.nodes import Dealt, For, Group, Member, Parallel, Step, Steps
 from .context import Context
 from .privatize import with_copies
+from .requests import Once, at_end, at_start, taken
 from .scope import ParallelLoop, Scope
 
 MEMBERS: dict[str, Member] = {"gpu_block": "block", "gpu_warp": "warp", "gpu_thread": "thread"}
@@ -26,8 +27,7 @@ def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list
         return threaded(context, scope, forall, loop_of)
     outer = scope.parallel[-1].unit if scope.parallel else None
     inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, unit))
-    with context.hoisting.thread() as own:
-        steps = loop_of(context, inside, forall)
+    own, steps = taken(loop_of(context, inside, forall), Once)
     if not steps:
         return []
     *before, last = _for_last(steps)
@@ -35,7 +35,7 @@ def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list
         raise ScheduleError(f"parallelize({forall.index}, {unit}): its iterations depend on one another; split the loop first")
     group = "grid" if outer is None else _group(outer)
     tag = Dealt(MEMBERS[unit], group, forall.tag.lanes, forall.tag.unroll or 1, forall.tag.registers or 0)
-    return [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
+    return [*before, replace(last, tag=tag, private=at_start(own), finish=at_end(own))]
 
 
 def _group(unit: str) -> Group:
@@ -49,15 +49,14 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
     runs = forall.tag.chunking in (None, "static") and forall.tag.chunk is None
     inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, runs=runs))
-    with context.hoisting.thread() as own:
-        steps = loop_of(context, inside, forall)
+    own, steps = taken(loop_of(context, inside, forall), Once)
     if not steps:
         return []
     *before, last = _for_last(steps)
     if not isinstance(last, For):
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): its iterations depend on one another; split the loop first")
     tag = Parallel(forall.tag.chunking, forall.tag.chunk)
-    loop: list[Step] = [*before, replace(last, tag=tag, private=tuple(own.before), finish=tuple(own.after))]
+    loop: list[Step] = [*before, replace(last, tag=tag, private=at_start(own), finish=at_end(own))]
     return with_copies(context, loop)
 
 

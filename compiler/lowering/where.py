@@ -12,6 +12,7 @@ from ..workspaces.held import HeldWorkspace
 from ..workspaces.kind import Making
 from .context import Context, StoreFacts
 from .recovery import extent_of
+from .requests import Holds, Once, taken
 from .scope import Scope
 
 REGISTER_BYTES = 2048  # a workspace of constant size up to this is an array in registers: 32 vectors of 64 bytes
@@ -22,15 +23,16 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
     """Return the steps of producer and consumer, with those of the workspaces between them."""
     known = context.workspaces if statement.local is None else {**context.workspaces, statement.local.name: statement.local}
     own = [known[name] for name in filled(statement.producer) if name in known and name not in scope.workspaces]
+    steps: list[Step] = []
     with context.names.block():
         for workspace in own:
             context.facts[workspace.name] = StoreFacts()
-            held = _make(context, scope, workspace, statement)
+            once, held = _make(context, scope, workspace, statement)
+            steps += [once, Holds(held.stored.values, workspace.name)]
             scope = scope.open(workspace.name, held)
-            context.rooms[held.stored.values] = workspace.name
-        producer, filled_scope = _produce(context, scope, statement.producer, own)
+        asked, producer, filled_scope = _produce(context, scope, statement.producer, own)
         made = [scope.workspaces[workspace.name].held for workspace in own]
-        steps: list[Step] = []
+        steps += asked
         for workspace, held in zip(own, made, strict=True):
             steps += held.prepare(context.facts[workspace.name].needs_zero)
         steps += producer
@@ -51,21 +53,25 @@ def filled(producer: Stmt) -> tuple[str, ...]:
             return targets(producer)
 
 
-def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace]) -> tuple[list[Step], Scope]:
-    """Lower a producer part by part, and return the scope of the consumer; a workspace can be read after its last writer."""
+def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace]) -> tuple[list[Step], list[Step], Scope]:
+    """Lower a producer part by part. Return its requests, its steps, and the scope of the consumer; a workspace can be read after its last
+    writer."""
     parts = producer.statements if isinstance(producer, Block) else (producer,)
-    steps: list[Step] = []
+    asked, steps = list[Step](), list[Step]()
     for place, part in enumerate(parts):
-        steps.append(Steps(tuple(context.lower(part, scope))))
+        requests, lowered = taken(context.lower(part, scope), Once, Holds)
+        asked += requests
+        steps.append(Steps(tuple(lowered)))
         later = {name for other in parts[place + 1 :] for name in targets(other)}
         for workspace in own:
             if workspace.name in targets(part) and workspace.name not in later:
                 steps = scope.workspaces[workspace.name].held.produced(steps)
                 scope = scope.filled(workspace.name)
-    return steps, scope
+    return asked, steps, scope
 
 
-def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
+def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> tuple[Once, HeldWorkspace]:
+    """Return a workspace, and the request for what it needs once."""
     kind = workspace.kind or _choose(context, scope, workspace, statement)
     zero = context.semiring.zero(context.value_type)
     summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU threads combine their parts
@@ -79,12 +85,12 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     for extent in extents:
         length = multiply(length, extent)
     again = bool(scope.loops) and len(filled(statement.producer)) == 1
-    own = context.hoisting.here
-    made = Making(
+    making = Making(
         workspace.name, workspace.indices, extents, length, context.value_type, zero, _key_type(context, workspace), scope.guards, asked,
-        is_looked_up(workspace, statement), again, context.on_gpu, context.names, own.before, own.after,
+        is_looked_up(workspace, statement), again, context.on_gpu, context.names, [], [],
     )  # fmt: skip
-    return workspace_kind(kind).make(made)
+    held = workspace_kind(kind).make(making)
+    return Once(tuple(making.before), tuple(making.after)), held
 
 
 def _choose(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> str:
