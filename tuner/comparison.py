@@ -13,7 +13,7 @@ from ..compiler.storage.tensor import Tensor
 from .kernels import compile_problem
 from .measure.finals import compare
 from .measure.order_statistics import median
-from .measure.rotation import turns
+from .measure.rotation import rest, turns
 from .measure.sampling import burst_size, least_of
 from .model import model_choice
 from .peers import Peer
@@ -75,6 +75,7 @@ def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[st
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _, order in zip(range(settings.policy.final_rounds), turns(calls), strict=False):
         for name in order:
+            rest()
             batch, samples = burst_size(settings.policy.burst_seconds, expected[name])
             times[name].append(least_of(calls[name], batch, samples))
     return times

@@ -112,7 +112,9 @@ def test_unknown_peer() -> None:
 class TestComparison:
     QUICK = Settings(policy=Policy(final_rounds=6, burst_seconds=0.001))
 
-    def test_all_run_in_turn(self) -> None:
+    def test_all_run_in_turn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rests = list[None]()
+        monkeypatch.setattr("sparsetune.tuner.comparison.rest", lambda: rests.append(None))
         problem = make_problem("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": X[:, 0].copy()}, threads=1)
         found = compare_with_peers(problem, Schedule("unroll(j, 2)"), choose_peers(("scipy",)), self.QUICK)
         assert set(found.times) == {OURS, OURS_BY_DEFAULT, OURS_UNTUNED, "scipy"}
@@ -121,6 +123,7 @@ class TestComparison:
         ratio, low, high = found.ratios["scipy"]
         assert low <= ratio == found.ratio <= high
         assert found.wrong == ()
+        assert len(rests) == 6 * len({OURS, OURS_BY_DEFAULT, "scipy"}), "threads of each fall asleep before the next one runs"
 
     def test_peers_that_are_wrong_are_not_timed(self) -> None:
         class Liar:

@@ -1,12 +1,22 @@
-"""The order in which contestants run, round by round, so that none is favoured by the one that ran before it."""
+"""The order in which contestants run, round by round, and the rest between them, so that none is favoured or hindered by the one that ran
+before it."""
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 Name = TypeVar("Name")
+
+_REST = 0.015  # seconds
+
+
+def rest() -> None:
+    """Wait until the threads of the contestant before have fallen asleep: those of OpenMP spin for up to 10 ms after a call, on cores that
+    the threads of the next one need."""
+    time.sleep(_REST)
 
 
 def turns(names: Iterable[Name]) -> Iterator[list[Name]]:

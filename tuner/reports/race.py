@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ...compiler.frozen import frozen
 from ..measure.finals import Comparison, compare
 from ..measure.order_statistics import median
-from ..measure.rotation import turns
+from ..measure.rotation import rest, turns
 from ..measure.sampling import least_of
 
 Name = TypeVar("Name", bound=Hashable)
@@ -67,6 +67,7 @@ def race(runs: Mapping[Name, Callable[[], Any]], pace: Pace) -> dict[Name, Serie
     started, orders, rounds = time.perf_counter(), turns(contestants), 0
     while rounds < pace.fewest or (rounds < pace.most and time.perf_counter() - started < pace.seconds):
         for name in next(orders):
+            rest()
             times[name].append(least_of(runs[name], batches[name], _SAMPLES))
         rounds += 1
     return {name: Series(tuple(times[firsts[id(run)]])) for name, run in runs.items()}
