@@ -7,7 +7,7 @@ cache or from memory. ``Constants`` says what each constant means.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from .kernels import compile_problem
 from .measure.company import Company, Witness, crowded
 from .measure.sampling import Counters, least_of
 from .problem import make_problem
+from .row_ends import UNROLLED, row_ends
 from .widths import halved
 
 _TURNS, _SAMPLE = 15, 1e-3  # how often all kernels run in turn; seconds of one sample
@@ -34,6 +35,9 @@ _SPMM, _SDDMM, _SPMV = "Y(i,k) = A(i,j) * X(j,k)", "C(i,j) = A(i,j) * U(i,k) * X
 _COLUMNS = {_SPMM: 32, _SDDMM: 16, _SPMV: 1}
 _PREFETCHED = "prefetch(j, X, 8)"
 _SHARED = "parallelize(i, cpu_thread, no_races, {})"
+_RANDOM_ROWS = tuple(round(2 ** (half / 2)) for half in range(24, 34))  # of operands with rows of random lengths
+_RANDOM_ENTRIES = 6  # of such a row on average; ends of shorter ones are remembered better
+_FORGOTTEN = 1.3  # least time of a row over that in a smaller operand, where ends of rows are not remembered
 _IN_VECTORS = "parallelize(j, cpu_vector, parallel_reduction)"
 
 
@@ -102,6 +106,12 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     rows = size // 8
     _, (near, far) = times(rows, rows, 4 * rows, "", f"prefetch(j, A, {FAR_AHEAD})", expression=_SPMV)
     constants["stream_miss"] = far / near
+    ends = dict[float, float]()
+    for rows in _RANDOM_ROWS:
+        entries = _RANDOM_ENTRIES * rows
+        _, (took,) = times(rows, 1024, entries, f"unroll(j, {UNROLLED})", expression=_SPMV)
+        ends[row_ends(generate(f"random:uniform:{rows}x1024:nnz={entries}", "csr"), 1).surprises] = took / rows
+    constants["surprises"] = remembered_surprises(ends)
     if (half := halved(build_choices())) is not None:
         _, (whole, halves) = times(2048, 2048, 40_000, "", str(Schedule([half])), columns=3 * this_machine().vector_bytes // 16)
         constants["halved"] = halves / whole
@@ -111,3 +121,14 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
         _, (whole, pieces) = times(4096, 4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
         constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 10)
     return Constants(**constants)
+
+
+def remembered_surprises(times: Mapping[float, float]) -> float:
+    """Return how many surprises are remembered from call to call, from the times of a row by the surprises of an operand: more than the
+    last has before the first whose rows take longer than those of a smaller one, since their ends are not foreseen, and fewer than that."""
+    most, least = min(times), math.inf
+    for surprises, seconds in sorted(times.items()):
+        if seconds > _FORGOTTEN * least:
+            return math.sqrt(most * surprises)
+        most, least = surprises, min(least, seconds)
+    return most

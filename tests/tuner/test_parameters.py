@@ -372,6 +372,11 @@ def test_constants_without_sense_are_not_used(text: str, tmp_path: Path, monkeyp
     assert machine_constants.__wrapped__() == Constants(start=1e-5)
 
 
+@pytest.mark.parametrize(("seconds", "most"), [((2.0, 1.5, 1.6, 4.0, 1.5), 6e3), ((1.5,) * 5, 16e3), ((1.0, 5.0, 5.0, 5.0, 5.0), 1.5e3)])
+def test_ends_are_remembered_up_to_the_first_operand_that_takes_longer(seconds: tuple[float, ...], most: float) -> None:
+    assert calibration.remembered_surprises(dict(zip((1e3, 2.25e3, 4e3, 9e3, 16e3), seconds, strict=True))) == most
+
+
 class Crowded(Alone):
     """A witness of a machine on which other programs keep a core busy."""
 
@@ -387,6 +392,7 @@ def test_constants_are_measured_and_remembered(tmp_path: Path, monkeypatch: pyte
     place = tmp_path / "limits" / "constants.json"
     monkeypatch.setattr(module, "constants_file", lambda: place)
     monkeypatch.setattr(calibration, "_TURNS", 1)
+    monkeypatch.setattr(calibration, "_RANDOM_ROWS", (2**10, 2**11))
     monkeypatch.setattr(calibration, "_FAR_ROWS", 2**10)
     monkeypatch.setattr(calibration, "_FARTHEST_ROWS", 2**11)
     found, disturbed = calibration.calibrate(2, Alone())
