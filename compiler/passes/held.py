@@ -2,8 +2,9 @@
 
 ``for p: for k in 0 .. 32: Y[crd[p]*32 + k] += x[p] * U[i*32 + k]`` reads the same row of ``U`` for every p. The C compiler loads it
 again each time, since it cannot know that ``Y`` does not overlap. In short loops the row often comes from memory, and is loaded only
-after the length of the loop is known. This pass loads it into a ``registers`` array before the loop, if the loop runs at all. The order
-of multiplications does not change, so that results are the same to the last bit.
+after the length of the loop is known. This pass loads it into a ``registers`` array before the loop, if the loop runs at all. A row that
+is only read to be multiplied with a row that is held already is held as their product, which the C compiler would compute for each entry
+of an inner loop. The order of multiplications does not change, so that results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ..ir.nodes import (
     Steps,
     Store,
     Take,
+    Value,
     Var,
     While,
 )
@@ -50,9 +52,11 @@ SHORTEST = 4
 
 @frozen
 class Row:
-    """Consecutive elements that a loop reads: ``load`` for ``variable`` in 0 .. ``extent``."""
+    """Consecutive elements that a loop needs: ``value`` for ``variable`` in 0 .. ``extent``, a load, or its product with a row that is
+    held."""
 
-    load: Load
+    array: str
+    value: Value
     variable: Var
     extent: int
 
@@ -67,7 +71,7 @@ class _Pass:
     def __init__(self, function: Function, setting: Setting, lanes: int) -> None:
         self.lanes, self.fresh = lanes, setting.fresh
         held = [node for node in nodes_of(function.body, Allocate) if node.storage == "registers"]
-        self.registers = {node.array for node in held}
+        self.registers, self.held = {node.array for node in held}, set[str]()
         taken = sum(len(chunks_of(int(node.length.value), lanes)) for node in held if isinstance(node.length, Const))
         self.room = held_vectors(setting.unit.bytes) - taken
 
@@ -81,9 +85,10 @@ class _Pass:
                 size = len(chunks_of(row.extent, self.lanes))
                 if size <= self.room:
                     self.room -= size
-                    name = self.fresh(f"{row.load.array}_held")
+                    name = self.fresh(f"{row.array}_held")
                     self.registers.add(name)
-                    made, changed = _held(row, changed, name)
+                    made, changed = _held(self._multiplied(row, changed), changed, name)
+                    self.held.add(name)
                     before += made
             if before:
                 assert isinstance(changed, For)
@@ -108,8 +113,16 @@ class _Pass:
             for load in nodes_of(inner.body, Load):
                 still = not mentions(load.index, bound - {inner.variable.name})
                 if load.array not in spoilt and load.type.is_float and load.first is None and still and _consecutive(load, inner.variable):
-                    found.setdefault(load, Row(load, inner.variable, int(inner.high.value)))
+                    found.setdefault(load, Row(load.array, load, inner.variable, int(inner.high.value)))
         return list(found.values())
+
+    def _multiplied(self, row: Row, loop: Step) -> Row:
+        """Return the product that a loop computes wherever it reads a row, if the other factor is a row that is held; else the row."""
+        products = [node for node in nodes_of(loop, Binary) if node.op == "*" and row.value in (node.left, node.right)]
+        if not products or len(set(products)) > 1 or len(products) < sum(node == row.value for node in nodes_of(loop, Load)):
+            return row
+        other = products[0].right if products[0].left == row.value else products[0].left
+        return replace(row, value=products[0]) if isinstance(other, Load) and other.array in self.held else row
 
     def _fits(self, loop: For) -> bool:
         """Return whether a loop runs through a row of a few vectors."""
@@ -142,12 +155,12 @@ def _consecutive(load: Load, variable: Var) -> bool:
 
 
 def _held(row: Row, loop: Step, name: str) -> tuple[list[Step], Step]:
-    """Return the steps that load a row into registers, and the loop that reads it there."""
-    extent, kind = Const(row.extent, I64), row.load.type
+    """Return the steps that bring a row into registers, and the loop that reads it there."""
+    extent, kind = Const(row.extent, I64), row.value.type
     copy = Load(name, row.variable, kind)
 
     def redirect(node: Node) -> Node:
-        return copy if node == row.load else node
+        return copy if node == row.value else node
 
-    read = For(row.variable, Const(0, I64), extent, Store(name, row.variable, row.load))
+    read = For(row.variable, Const(0, I64), extent, Store(name, row.variable, row.value))
     return [Allocate(name, kind, extent, "registers"), read], transform(loop, redirect)

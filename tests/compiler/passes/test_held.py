@@ -83,3 +83,17 @@ def test_factors_of_a_tensor_with_empty_fibres() -> None:
     assert "B_vals_held" in kernel.source
     assert "C_vals_held" in kernel.source
     np.testing.assert_allclose(kernel(**operands), np.einsum("ijk,ir,jr->kr", dense, b, c))
+
+
+@pytest.mark.parametrize("text", ["S(i,j,k) = T(i,j,k) * B(i,r) * C(j,r) * D(k,r)", "S(i,j,k) = T(i,j,k) * C(j,r) * B(i,r) * D(k,r)"])
+def test_rows_that_are_multiplied_with_held_rows_are_held_as_products(text: str) -> None:
+    """The innermost loop multiplies by one held row alone, whatever the order of the factors."""
+    rng = np.random.default_rng(5)
+    dense = rng.random((6, 5, 7)) * (rng.random((6, 5, 7)) < 0.3)
+    stored, factors = tensor(dense, "csf"), [rng.standard_normal((extent, 16)) for extent in dense.shape]
+    kernel = compile_kernel(text, {"T": "csf", "S": "csf"}, extents={"r": 16})
+    innermost = kernel.source[kernel.source.index("D_vals[") :]
+    assert "_held" in kernel.source
+    assert "B_vals_held" not in innermost or "C_vals_held" not in innermost
+    found = kernel(T=stored, **dict(zip("BCD", factors, strict=True)))
+    np.testing.assert_allclose(found.to_numpy(), dense * np.einsum("ir,jr,kr->ijk", *factors))
