@@ -64,7 +64,7 @@ def ablation(text: str, formats: Mapping[str, str]) -> Iterator[Left]:
     usual = dict.fromkeys(sorted(indices), usual_ranges()["extent"])  # with ranges, depths drop only what costs drop too
     for who, depth, ranges in (("all stages", 2, None), ("no memory depth", len(indices), None), ("no depth poset", 2, usual)):
         begin = time.perf_counter()
-        found = explore(text, formats, preset="sparseauto", memory_depth=depth, ranges=ranges)
+        found = explore(text, formats, preset="sparseauto", memory_depth=depth, ranges=ranges, time_limit=None)
         last, before = found.stages[-1], found.stages[-2]
         yield Left(who, time.perf_counter() - begin, last["kept"], last["buckets"])
         if who == "all stages":
