@@ -97,7 +97,7 @@ def differences(left: Input, right: Input) -> dict[str, float]:
     """
     mine, other = dict(left.features), dict(right.features)
     squares: dict[str, list[float]] = {}
-    for feature in mine.keys() | other.keys():
+    for feature in sorted(mine.keys() | other.keys()):  # sums of floats depend on their order
         both = feature in mine and feature in other
         difference = mine[feature] - other[feature] if both else 1.0
         squares.setdefault(_kind(feature), []).append(difference * difference)

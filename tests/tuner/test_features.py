@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -121,3 +124,20 @@ def test_description_uses_canonical_names() -> None:
     found = describe_input({"T1": matrix()}, {"i0": 1000, "i1": 1000})
     assert found.extents == (("i0", 1000), ("i1", 1000))
     assert all(":" in name for name, _ in found.features)
+
+
+DISTANCES = """
+from sparsetune.tuner.features import distance
+from sparsetune.tuner.records import Input
+def made(place):
+    return Input((), tuple((f"extent:i{number}", round((number + place) * 0.731 % 3.1, 6)) for number in range(12)), str(place))
+print([distance(made(0), made(place)) for place in range(1, 20)])
+"""
+
+
+def test_distances_are_the_same_in_every_process() -> None:
+    found = {
+        subprocess.run([sys.executable, "-c", DISTANCES], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1
