@@ -19,7 +19,7 @@ from .suite import Item, Outcome, first_line, tune_suite
 
 @frozen
 class BenchItem:
-    """Times of one kernel on one input by library, as ``Comparison`` has them.
+    """Times of one kernel on one input by library, as ``LibraryTimes`` has them.
 
     Attributes:
         expression: the kernel's.

@@ -27,7 +27,7 @@ OURS_UNTUNED = "sparsetune static"
 
 
 @frozen
-class Comparison:
+class LibraryTimes:
     """Times of one kernel on one input.
 
     Attributes:
@@ -45,7 +45,7 @@ class Comparison:
     wrong: tuple[str, ...]
 
 
-def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Peer], settings: Settings) -> Comparison:
+def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Peer], settings: Settings) -> LibraryTimes:
     """Measure a schedule, the default schedule and every peer that has the kernel, in turn; schedules that are equal run as one."""
     calls: dict[str, Callable[[], Any]] = {}
     ours = {OURS: schedule, OURS_BY_DEFAULT: Schedule(), OURS_UNTUNED: model_choice(problem) or Schedule()}
@@ -66,7 +66,7 @@ def compare_with_peers(problem: Problem, schedule: Schedule, peers: Sequence[Pee
     beside = {name: compare(times, rounds[OURS]) for name, times in rounds.items() if name != OURS}
     ratios = {name: (found.ratio, found.low, found.high) for name, found in beside.items()}
     ratio = None if best is None else beside[best].ratio
-    return Comparison({name: median(times) for name, times in rounds.items()}, ratios, best, ratio, tuple(wrong))
+    return LibraryTimes({name: median(times) for name, times in rounds.items()}, ratios, best, ratio, tuple(wrong))
 
 
 def _play(calls: Mapping[str, Callable[[], Any]], settings: Settings) -> dict[str, list[float]]:

@@ -204,11 +204,11 @@ class Options:
 
 def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None], ...] = ()) -> Options:
     """Return all options of a target."""
-    numbers = range(1, MOST + 1)
+    numbers, units = range(1, MOST + 1), d.UNITS_OF[target]
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
-        units=d.UNITS_OF[target], calls=d.CALLS if target == "cpu" else (), chunkings=d.CHUNKINGS, chunks=numbers,
-        lanes=WARP_LANES if target == "cuda" else (), registers=THREAD_REGISTERS if target == "cuda" else (), bounds=d.BOUNDS,
+        units=units, calls=d.CALLS if "cpu_thread" in units else (), chunkings=d.CHUNKINGS, chunks=numbers,
+        lanes=WARP_LANES if "gpu_warp" in units else (), registers=THREAD_REGISTERS if "gpu_thread" in units else (), bounds=d.BOUNDS,
         unrolls=range(1, MOST_UNROLLED + 1), distances=numbers, builds=builds,
     )  # fmt: skip
 
