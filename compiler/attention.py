@@ -20,10 +20,15 @@ def in_notebook() -> bool:
     return "ipykernel" in sys.modules
 
 
+def on_terminal() -> bool:
+    """Return whether somebody sees standard error as it is written. A process may have none."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def is_watched() -> bool:
     """Return whether notes are wanted: standard error is seen by somebody, or the environment variable asks for them."""
     asked = os.environ.get(VERBOSE, "")
-    return asked != "0" if asked else in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    return asked != "0" if asked else in_notebook() or on_terminal()
 
 
 def note(message: str) -> None:

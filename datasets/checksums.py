@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..compiler.errors import DataError
+from ..compiler.native.whole import whole_file
 from .catalogue import data_folder
 
 NAME = "checksums.json"
@@ -92,7 +91,5 @@ def _read() -> dict[str, Any]:
 
 
 def _write(place: Path, content: dict[str, Any]) -> None:
-    handle, scratch = tempfile.mkstemp(prefix=f".{NAME}.", dir=place.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1, sort_keys=True)
-    os.replace(scratch, place)
+    with whole_file(place) as file:
+        file.write(json.dumps(content, indent=1, sort_keys=True).encode())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
+import shutil
 import tarfile
-import tempfile
 import time
 import zlib
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ..compiler.errors import DataError, NetworkError
+from ..compiler.native.whole import whole_file
 from .checksums import NAME, digest_of, remember, remembered
 from .openfile import open_file
 
@@ -99,17 +99,8 @@ def extract_member(archive: Path, member: str, target: Path) -> Path:
 
 
 def _copy_whole(source: IO[bytes], target: Path) -> None:
-    handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            while block := source.read(_CHUNK):
-                out.write(block)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(scratch)
-        raise
+    with whole_file(target) as out:
+        shutil.copyfileobj(source, out, _CHUNK)
 
 
 def _fetch_from_some(url: str, part: Path, progress: Progress | None) -> str:

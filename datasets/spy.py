@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.errors import DataError
+from ..compiler.native.whole import whole_file
 from ..compiler.storage.tensor import Tensor
 
 _SHADES = " .:-=+*#%@"
@@ -100,7 +101,8 @@ def write_spy(tensor: Tensor, path: str | os.PathLike[str], title: str) -> Path:
     axes.set_title(title, fontsize="medium")
     target = Path(path)
     try:
-        figure.savefig(target, format="png")
+        with whole_file(target) as out:
+            figure.savefig(out, format="png")
     except OSError as error:
         raise DataError(f"cannot write {target}: {error.strerror or error}") from None
     return target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.errors import DataError
+from ..compiler.native.whole import whole_file
 from ..compiler.storage.construct import tensor
 from ..compiler.storage.tensor import Tensor
 from .npz import FORMAT_KEY
@@ -44,30 +44,15 @@ def write(data: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def _write_whole(target: Path, writer: Callable[[IO[bytes]], None], compress: bool) -> None:
-    """Write into a temporary file beside the target, then put it in place."""
-    scratch: str | None = None
     try:
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as out:
+        with whole_file(target) as out:
             if compress:
                 with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=6, mtime=0) as packed:
                     writer(packed)  # pyright: ignore[reportArgumentType] GzipFile writes bytes
             else:
                 writer(out)
-        os.chmod(scratch, 0o666 & ~_umask())
-        os.replace(scratch, target)
-        scratch = None
     except OSError as error:
         raise DataError(f"{target}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if scratch is not None and os.path.exists(scratch):
-            os.unlink(scratch)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _check_fill(stored: Tensor, ending: str) -> None:

@@ -19,6 +19,7 @@ import click
 
 from ..compiler.errors import BuildError, NetworkError, ResourceError, SparsetuneError, TuningError
 from .commands.help import ExampleGroup
+from .streams import make_ready, silence
 
 PROGRAM = "tune-kernel"
 
@@ -68,6 +69,7 @@ def group() -> None:
 
 def main() -> None:
     """Run the command line of this process and end it."""
+    make_ready()
     signal.signal(signal.SIGTERM, _terminate)
     try:
         status = _invoke(sys.argv[1:])
@@ -114,7 +116,7 @@ def _reported(error: BaseException) -> int:
         case MemoryError():
             return _fail(f"there is not enough memory{f': {error}' if str(error) else ''}; use smaller inputs, or sparse formats", 3)
         case BrokenPipeError():
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence(sys.stdout.fileno())
             return 0
         case _:
             raise error

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..compiler import html
-from ..compiler.attention import in_notebook
+from ..compiler.attention import in_notebook, on_terminal
 from ..compiler.frozen import frozen
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def shown_progress(title: str, speaker: str = "tune-kernel") -> Iterator[Report]
     if in_notebook():
         yield _Cell(title)
         return
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield _Lines(title, speaker)
         return
     with _bar() as bar:
@@ -80,7 +80,7 @@ def shown_suite_progress(suite: str, seconds: float | None = None) -> Iterator[S
         each = (time.monotonic() - begun) / (number - 1) if number > 1 else seconds
         return "" if each is None else f", about {_show_long(each * (count - number + 1))} left"
 
-    if not sys.stderr.isatty():
+    if not on_terminal():
 
         def lines(item: Item, number: int, count: int) -> Report:
             print(f"tune-kernel: {_title(item, number, count)}{left(number, count)}", file=sys.stderr, flush=True)

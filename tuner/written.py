@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from ..compiler.native.trust import make_private
+from ..compiler.native.whole import whole_file
 
 
-def write_whole(place: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Write a file into an existing folder. Whatever happens, the file is afterwards the old one or the new one, each whole.
+def write_whole(place: Path, content: str | bytes, mode: int | None = None) -> None:
+    """Write a file into an existing folder, as ``whole_file`` does.
 
     Args:
         content: text is written as UTF-8, its line ends as they are.
-        mode: the file's permissions.
+        mode: the file's permissions; by default those of any new file.
 
     Raises:
         OSError: it cannot be written.
     """
-    import tempfile
-
-    handle, part = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
-        os.chmod(part, mode)
-        os.replace(part, place)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(part)
-        raise
+    with whole_file(place, mode) as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
 
 
 def write_json(place: Path, content: Mapping[str, object]) -> bool:

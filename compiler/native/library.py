@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,11 @@ def open_object(path: Path, declarations: str) -> Any:
     """
     try:
         interface = foreign_interface(declarations)
-        return interface.dlopen(str(path), interface.RTLD_NOW | getattr(interface, "RTLD_NODELETE", 0))
+        mode = interface.RTLD_NOW | getattr(interface, "RTLD_NODELETE", 0)
+        try:
+            return interface.dlopen(str(path), mode)
+        except UnicodeEncodeError:  # cffi takes no names with bytes that are no text in this locale
+            return interface.dlopen(interface.cast("void *", ctypes.CDLL(str(path), mode)._handle))
     except OSError as error:
         advice = "remove the file, or check that the compiler fits this Python"
         raise NotLoaded(f"the compiled object {path} cannot be loaded here: {error}; {advice}") from None

@@ -7,16 +7,19 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from ...compiler.errors import DatabaseError
+from ...compiler.native.whole import whole_file
 from ..database import Database, open_database
 from ..database.interchange import import_json_lines, kernel_tuner_cache, t4_metadata, t4_results, write_csv, write_json_lines
 from ..records import Measurement
 from ..shipped import write_shipped
+from ..written import write_whole
 from . import options
 from .help import ExampleCommand, ExampleGroup
 from .output import note, print_json
@@ -152,7 +155,7 @@ def _export_t4(database: Database, output: str) -> int:
     with _opened(output) as stream:
         json.dump(t4_results(measurements), stream, indent=1)
     if output != "-":
-        Path(output).with_suffix(".metadata.json").write_text(json.dumps(t4_metadata(measurements), indent=1))
+        write_whole(Path(output).with_suffix(".metadata.json"), json.dumps(t4_metadata(measurements), indent=1))
     return len(measurements)
 
 
@@ -164,15 +167,15 @@ def _export_caches(database: Database, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for (workload, entry), measurements in grouped.items():
         name = re.sub(r"[^A-Za-z0-9]+", "_", measurements[0].workload.kernel).strip("_")
-        (folder / f"{name}-{workload}-{entry}.json").write_text(json.dumps(kernel_tuner_cache(measurements), indent=1))
+        write_whole(folder / f"{name}-{workload}-{entry}.json", json.dumps(kernel_tuner_cache(measurements), indent=1))
     return sum(map(len, grouped.values()))
 
 
 @contextmanager
 def _opened(output: str) -> Iterator[IO[str]]:
-    """Open a file for writing, or standard output for ``-``, which stays open."""
+    """Open a file that is written whole or not at all, or standard output for ``-``, which stays open."""
     if output == "-":
         yield sys.stdout
-    else:
-        with Path(output).open("w", encoding="utf-8") as stream:
-            yield stream
+        return
+    with whole_file(Path(output)) as file, TextIOWrapper(file, encoding="utf-8", newline="") as stream:
+        yield stream

@@ -112,7 +112,7 @@ def _text(stored: bytes) -> str:
 
 
 def _connect_read_only(path: str, options: str) -> sqlite3.Connection:
-    database = sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+    database = sqlite3.connect(f"file:{quote(os.fsencode(path))}?{options}", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error:
