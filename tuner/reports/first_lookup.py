@@ -107,10 +107,9 @@ def page(found: Mapping[str, tuple[First, First]], rounds: int) -> str:
 
 `python -m sparsetune.tuner.reports.first_lookup` wrote this page. Processor time of the call of `lookup` in a process that has imported
 NumPy, SciPy and the package and made its operands, least of {rounds} processes, with the modules that it imports and the functions of
-Python that it calls. Earlier processes have kept the code of these modules in one file (`tuner.kept_code`). *Known*: some process has
-looked the same up before, and neither database, sources, compilers nor constants of the machine have changed. *Not known*: none has; the
-static model chooses. *Warm*: the same call again in the same process. Two threads, a sparse matrix of 30,000 entries, a database without
-records beside the schedules that ship.
+Python that it calls. *Known*: some process has looked the same up before, and neither database, sources, compilers nor constants of the
+machine have changed. *Not known*: none has; the static model chooses. *Warm*: the same call again in the same process. Two threads, a
+sparse matrix of 30,000 entries, a database without records beside the schedules that ship.
 
 {table(header, rows)}
 """
