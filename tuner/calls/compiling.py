@@ -59,9 +59,7 @@ def compile(  # noqa: A001  # the contract's name
         BuildError: it needs a GPU, this machine has none, and arch names none.
     """
     from ...compiler.uncollected import uncollected
-    from ..kept_code import use_kept_code
 
-    use_kept_code()
     with uncollected():
         from ...compiler.pipeline import compile_kernel
 

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 def _compute() -> ModuleType:
     """Import what computes expressions; found at once from the second call on."""
     from ...compiler.uncollected import uncollected
-    from ..kept_code import use_kept_code
 
-    use_kept_code()
     with uncollected():
         from ...compiler import evaluate as module
 
@@ -44,9 +42,6 @@ def _compute_all() -> ModuleType:
 @cache
 def lookups() -> ModuleType:
     """Import what looks schedules up."""
-    from ..kept_code import use_kept_code
-
-    use_kept_code()
     from .. import asking as module
 
     return module
