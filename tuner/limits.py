@@ -14,6 +14,7 @@ from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.shown import shown
+from ..compiler.space.lifespans import together
 from ..compiler.space.memory import buffers_of, counted_positions
 from ..compiler.storage.positions import stored_prefixes
 
@@ -26,7 +27,7 @@ class Limits:
     """Limits on the memory of workspaces.
 
     Attributes:
-        memory_bound: elements of all workspaces and buffers together, as ``k.costs["memory"]`` counts them; None: no bound.
+        memory_bound: elements of workspaces and buffers at one time, as ``k.costs["memory"]`` counts them; None: no bound.
         cache_share: share of the last-level cache that the workspaces of all threads may fill; None: the share that
             ``configs/machines.toml`` gives, or the bytes of the operands where these are more.
     """
@@ -85,18 +86,17 @@ def _is_number(value: Any) -> bool:
 
 
 def workspace_elements(program: Program, problem: Problem) -> float:
-    """Return how many elements the workspaces of one thread have at most, scalars left out, and the buffers of loops through subsections.
+    """Return how many elements the workspaces of one thread that are in memory at one time have at most, scalars left out, and the
+    buffers of loops through subsections.
 
     Args:
         program: scheduled.
         problem: gives formats and sizes.
     """
     graph, formats, extents = graph_of(program.relations), problem.formats, problem.extents
-    total = sum(math.prod(float(factor * extents.get(index, 1)) for factor, index in sizes) for sizes in buffers_of(program, formats))
-    for space in program.workspaces:
-        if space.indices:
-            total += math.prod(_length(index, graph, problem) for index in space.indices)
-    return total
+    buffers = sum(math.prod(float(factor * extents.get(index, 1)) for factor, index in sizes) for sizes in buffers_of(program, formats))
+    lengths = {space: math.prod(_length(index, graph, problem) for index in space.indices) for space in program.workspaces if space.indices}
+    return buffers + max(sum(lengths.get(space, 0.0) for space in spaces) for spaces in together(program))
 
 
 def _length(index: str, graph: Provenance, problem: Problem) -> float:

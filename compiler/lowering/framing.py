@@ -27,6 +27,7 @@ from ..ir.rewrite import nodes_of
 from ..notation.nodes import Access
 from .context import Context
 from .gaps import zeros_in_gaps
+from .lifespans import allocated_in_time
 from .placing import placed
 from .requests import Once, at_end, at_start, taken
 from .rooms import expected_entries
@@ -51,6 +52,8 @@ def framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> 
                 before += _zeros(context, result, steps)
             else:
                 steps = begun
+    if not context.on_gpu:
+        before, steps, after = allocated_in_time(before, steps, after)
     return Steps((*before, *steps, *after))
 
 

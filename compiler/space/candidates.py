@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from itertools import chain
+from math import prod
 
 from ..concrete.concretize import concretize
 from ..concrete.nodes import Forall, Program
@@ -47,8 +48,8 @@ class Candidate:
     Attributes:
         template: directives with holes.
         depth: the most original indices that loops around one assignment run through.
-        memory: elements of all workspaces and buffers of one thread that are too large for registers, a sum of products of extents
-            and numbers such as "r + 8 * m"; "0" where there are none.
+        memory: elements of the workspaces and buffers of one thread that are too large for registers and in memory at one time: a sum
+            of products of extents and numbers such as "r + 8 * m", or ``max(..., ...)`` of sums; "0" where there are none.
         origin: default, or the filter that keeps the loop nest (``selection.RULES``); with a parallel style (rows, entries) or
             tiles; or library and a name.
         program: what the schedule makes with its usual values.
@@ -79,13 +80,12 @@ class Candidate:
 
     def elements(self, extents: Mapping[str, int], unknown: int = 1_000_000) -> int:
         """Return the number that ``memory`` stands for; indices of unknown extent count as large."""
-        total = 0
-        for product in self.memory.split(" + "):
-            size = 1
-            for factor in product.split(" * "):
-                size *= int(factor) if factor.isdigit() else extents.get(factor, unknown)
-            total += size
-        return total
+
+        def size(product: str) -> int:
+            return prod(int(factor) if factor.isdigit() else extents.get(factor, unknown) for factor in product.split(" * "))
+
+        times = self.memory.removeprefix("max(").removesuffix(")").split(", ")
+        return max(sum(map(size, held.split(" + "))) for held in times)
 
 
 def candidates(

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from math import prod
 
-from ..concrete.nodes import Program, assignments, said_of
+from ..concrete.nodes import Program, Workspace, assignments, said_of
 from ..concrete.provenance import Provenance
 from ..format import Format
 from ..notation.nodes import Access, accesses
 from ..schedule.dependence import graph_of
 from ..views import View
 from .distances import REGISTERS
+from .lifespans import together
 from .situation import Situation
 
 
 def memory_of(program: Program, situation: Situation) -> str:
-    """Return the elements of all workspaces and buffers of one thread that are too large for registers; "0" where there are none."""
-    graph = graph_of(program.relations)
-    products = []
-    for space in program.workspaces:
+    """Return the elements of the workspaces and buffers of one thread that are in memory at one time and too large for registers, "0"
+    where there are none: a sum, or ``max(..., ...)`` of the sums of several times."""
+    buffers = list(_shown(program, situation))
+    times = [[*_products(spaces, graph_of(program.relations), situation), *buffers] for spaces in together(program)]
+    sums = list(dict.fromkeys(" + ".join(products) or "0" for products in times))
+    return sums[0] if len(sums) == 1 else f"max({', '.join(sums)})"
+
+
+def _products(spaces: Iterable[Workspace], graph: Provenance, situation: Situation) -> Iterator[str]:
+    """Yield the elements of workspaces that are too large for registers."""
+    for space in spaces:
         lengths = [graph.constant_extent(index, situation.extents) for index in space.indices]
         if None not in lengths and prod(length or 0 for length in lengths) <= REGISTERS:
             continue
-        sizes = [_length_of(index, graph, situation) for index in space.indices]
-        products.append(" * ".join(sizes) or "1")
-    return " + ".join([*products, *_shown(program, situation)]) or "0"
+        yield " * ".join(_length_of(index, graph, situation) for index in space.indices) or "1"
 
 
 def _length_of(index: str, graph: Provenance, situation: Situation) -> str:

@@ -21,8 +21,9 @@ from .forests.contraction import Contraction, contraction_of
 from .forests.costs import Costs, costs_of, positions
 from .forests.fibres import by_fibres
 from .forests.forest import Forest
-from .forests.posynomial import ONE, Posynomial
+from .forests.posynomial import ONE, Peak, Posynomial
 from .forests.reading import forest_of
+from .lifespans import together
 from .memory import counted_positions
 
 
@@ -84,9 +85,10 @@ def _general(program: Program, formats: Mapping[str, Format]) -> Costs:
         loops = tuple(dict.fromkeys(name for loop in enclosing_loops(program.statement, address) for name in graph.originals(loop)))
         deepest = max(deepest, len(loops))
         time += _work(leaf, loops, program, formats)
-    sizes = [_slots(space.indices, graph, formats) for space in program.workspaces if space.indices]
+    sizes = {space: _slots(space.indices, graph, formats) for space in program.workspaces if space.indices}
+    memory = Peak.of(sum((sizes[space] for space in spaces if space in sizes), Posynomial()) for spaces in together(program))
     modes = max((len(space.indices) for space in program.workspaces), default=0)
-    return Costs(time, sum(sizes, Posynomial()), deepest, modes)
+    return Costs(time, memory, deepest, modes)
 
 
 def _slots(indices: tuple[str, ...], graph: Provenance, formats: Mapping[str, Format]) -> Posynomial:

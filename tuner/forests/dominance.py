@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.space.forests.costs import Costs
-from ...compiler.space.forests.posynomial import Monomial, Posynomial
+from ...compiler.space.forests.posynomial import Monomial, Peak, Posynomial
 from .domain import Domain
 
 POINTS = 400
@@ -37,7 +37,7 @@ class Dominance:
     def __init__(self, domain: Domain, plain: bool = False, watch: Callable[[], None] = lambda: None) -> None:
         self.domain = domain
         self._plain, self._watch = plain, watch
-        self._known: dict[tuple[Posynomial, Posynomial], bool] = {}
+        self._known: dict[tuple[Posynomial, tuple[Posynomial, ...]], bool] = {}
         self.asked = 0
 
     @cached_property
@@ -46,7 +46,7 @@ class Dominance:
 
     def undominated(self, found: Sequence[Costs]) -> list[Costs]:
         """Return the costs that no other one beats, in their order: none is never above it in time and memory, and somewhere below."""
-        times, memories = (self._values([part(one) for one in found]) for part in (_time, _memory))
+        times, memories = self._values([one.time for one in found]), self._values([one.memory for one in found])
         kept = []
         for place, one in enumerate(found):
             self._watch()
@@ -60,19 +60,24 @@ class Dominance:
                 kept.append(one)
         return kept
 
-    def _values(self, found: Iterable[Posynomial]) -> np.ndarray:
+    def _values(self, found: Iterable[Posynomial | Peak]) -> np.ndarray:
         """Return the values of costs at the points of the domain that are tried, a row for each cost."""
         return np.array([[one.at(sizes) for sizes in self._points] for one in found])
 
-    def never_above(self, one: Posynomial, other: Posynomial) -> bool:
+    def never_above(self, one: Posynomial | Peak, other: Posynomial | Peak) -> bool:
         """Return whether a cost is proved to be at most another for all admitted sizes."""
         if self.domain.is_point:
             (sizes,) = self._points
             return one.at(sizes) <= other.at(sizes) * (1 + _CLOSE)
-        key = (one, other)
+        return all(self._below(part, other.parts) for part in one.parts)
+
+    def _below(self, one: Posynomial, others: tuple[Posynomial, ...]) -> bool:
+        """Return whether a cost is proved to be at most the largest of others for all admitted sizes."""
+        key = (one, others)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = (not self._plain and self._covered(one, other)) or self._proved(one, other)
+            covered = not self._plain and any(self._covered(one, other) for other in others)
+            found = self._known[key] = covered or self._proved(one, others)
         return found
 
     # Intervals
@@ -146,8 +151,8 @@ class Dominance:
 
     # Z3
 
-    def _proved(self, one: Posynomial, other: Posynomial) -> bool:
-        """Return whether Z3 proves that no admitted sizes, whatever the pattern, make a cost larger than another."""
+    def _proved(self, one: Posynomial, others: tuple[Posynomial, ...]) -> bool:
+        """Return whether Z3 proves that no admitted sizes, whatever the pattern, make a cost larger than all others."""
         self.asked += 1
         self._watch()
         try:
@@ -159,7 +164,8 @@ class Dominance:
         solver.set("timeout", SOLVER_MILLISECONDS)
         for constraint in self._constraints(variables):
             solver.add(constraint)
-        solver.add(_written(one, variables) > _written(other, variables))
+        for other in others:
+            solver.add(_written(one, variables) > _written(other, variables))
         return solver.check() == z3.unsat
 
     @property
@@ -190,14 +196,6 @@ class Dominance:
                     yield positions >= above
                 above = positions
             yield above == share * everywhere
-
-
-def _time(costs: Costs) -> Posynomial:
-    return costs.time
-
-
-def _memory(costs: Costs) -> Posynomial:
-    return costs.memory
 
 
 def _at_most(values: np.ndarray, row: np.ndarray) -> np.ndarray:

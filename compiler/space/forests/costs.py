@@ -1,9 +1,10 @@
-"""What a forest costs, symbolically: scalar operations, and elements of all buffers (Dias et al., section 3; Kanakagiri and
+"""What a forest costs, symbolically: scalar operations, and elements of buffers (Dias et al., section 3; Kanakagiri and
 Solomonik, section 2.4).
 
 A term of m factors takes, per iteration of the loops around it, m - 1 multiplications, and an addition where it sums. A loop runs
 over what a sparse operand stores where everything in it is a multiple of that operand (``work.is_driven``), else over its whole
-extent. Symbols are extents, named as the indices, and ``nnz_B_k``: positions of the k-th level of operand B, counted from 1.
+extent. A buffer is in memory from the tree of the forest that fills it to the one that reads it; memory is what is there at one time.
+Symbols are extents, named as the indices, and ``nnz_B_k``: positions of the k-th level of operand B, counted from 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ...frozen import frozen
 from .contraction import Contraction, members
 from .forest import Forest, Loop, Placed, Tree
 from .optimum import terms_of
-from .posynomial import ONE, Posynomial
+from .posynomial import ONE, Peak, Posynomial
 from .separable import Peel
 from .work import is_driven
 
@@ -27,13 +28,13 @@ class Costs:
 
     Attributes:
         time: scalar operations; a multiplication and an addition are two.
-        memory: elements of all buffers together; scalars are none.
+        memory: elements of the buffers that are there at one time; scalars are none.
         loop_depth: the most nested loops.
         memory_depth: the most modes of a buffer.
     """
 
     time: Posynomial
-    memory: Posynomial
+    memory: Peak
     loop_depth: int
     memory_depth: int
 
@@ -48,8 +49,15 @@ def costs_of(forest: Forest, formats: Mapping[str, Format]) -> Costs:
         sums = any(not kept >> index & 1 for index in own)
         operations = len(place.term.parts) - 1 + sums
         time += driven_iterations(forest, place, formats, len(place.order)).scaled(operations)
-    memory = sum((elements(forest.contraction, edge.open) for edge in forest.edges if edge.open), Posynomial())
-    return Costs(time, memory, forest.loop_depth, forest.memory_depth)
+    return Costs(time, _memory(forest), forest.loop_depth, forest.memory_depth)
+
+
+def _memory(forest: Forest) -> Peak:
+    """Return the elements of the buffers that are there while a tree of a forest runs, at most."""
+    trees = [number for number, tree in enumerate(forest.trees) for _ in terms_of(tree)]
+    buffers = [(edge, elements(forest.contraction, edge.open)) for edge in forest.edges if edge.open]
+    there = ([size for edge, size in buffers if trees[edge.producer] <= tree <= trees[edge.consumer]] for tree in dict.fromkeys(trees))
+    return Peak.of(sum(sizes, Posynomial()) for sizes in there)
 
 
 @lru_cache(maxsize=256)

@@ -41,6 +41,16 @@ class Posynomial:
         return Posynomial.of(((names.get(symbol, symbol) for symbol in monomial), count) for monomial, count in self.terms)
 
     @property
+    def parts(self) -> tuple[Posynomial, ...]:
+        """Itself, as the only part of a ``Peak``."""
+        return (self,)
+
+    def is_within(self, other: Posynomial) -> bool:
+        """Return whether another has every monomial at least as often."""
+        counts = dict(other.terms)
+        return all(counts.get(monomial, 0) >= count for monomial, count in self.terms)
+
+    @property
     def symbols(self) -> frozenset[str]:
         return frozenset(name for monomial, _ in self.terms for name in monomial)
 
@@ -60,6 +70,38 @@ def _shown(term: tuple[Monomial, int]) -> str:
     monomial, coefficient = term
     powers = [name if count == 1 else f"{name}**{count}" for name, count in Counter(monomial).items()]
     return " * ".join([*([str(coefficient)] if coefficient != 1 or not powers else []), *powers])
+
+
+@frozen
+class Peak:
+    """The largest of some posynomials, none of which is within another: what is held at one time, at most."""
+
+    parts: tuple[Posynomial, ...] = (Posynomial(),)
+
+    @staticmethod
+    def of(parts: Iterable[Posynomial]) -> Peak:
+        found = list(dict.fromkeys(parts))
+        kept = [one for one in found if not any(one.is_within(other) for other in found if other != one)]
+        return Peak(tuple(sorted(kept, key=lambda one: one.terms)) or (Posynomial(),))
+
+    def __add__(self, other: Posynomial | Peak) -> Peak:
+        return Peak.of(one + two for one in self.parts for two in other.parts)
+
+    def renamed(self, names: Mapping[str, str]) -> Peak:
+        """Return the same with other symbols."""
+        return Peak.of(one.renamed(names) for one in self.parts)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset().union(*(one.symbols for one in self.parts))
+
+    def at(self, values: Mapping[str, float]) -> float:
+        """Return its value, where every symbol has one."""
+        return max(one.at(values) for one in self.parts)
+
+    def __str__(self) -> str:
+        """Return a Python expression."""
+        return str(self.parts[0]) if len(self.parts) == 1 else f"max({', '.join(map(str, self.parts))})"
 
 
 ONE = Posynomial((((), 1),))

@@ -7,6 +7,7 @@ forest has few different costs. A grammar over pairs (rest, its cost) counts, li
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from ...format import Format
@@ -16,7 +17,7 @@ from .costs import Costs, driven_product, elements
 from .forest import Forest
 from .paths import Term, term_indices
 from .peeling import FIRST, Peeled, Peeling, Rest, passed, path_depth
-from .posynomial import Posynomial
+from .posynomial import Peak, Posynomial
 from .separable import Peel
 from .work import is_driven
 
@@ -95,7 +96,7 @@ class PricedForests:
 
     def _options(self, rest: Rest, levels: Levels, label: Peeled) -> Iterator[tuple[Costs, tuple[Priced, ...], Peeled]]:
         """Yield the costs that one choice may have, each with its parts."""
-        own = Costs(Posynomial(), self._buffers(rest, label), 0, self._depth(rest, label))
+        own = Costs(Posynomial(), Peak((self._buffers(rest, label),)), 0, self._depth(rest, label))
         if label == FIRST:
             own = plus(own, self._term(rest.terms[0], levels))
         parts = self.peeling.parts(rest, label)
@@ -105,7 +106,17 @@ class PricedForests:
             whole = own
             for part in combination:
                 whole = plus(whole, part.costs)
-            yield whole, combination, label
+            yield whole if rest.removed else replace(whole, memory=self._memory(rest, own, combination, label)), combination, label
+
+    def _memory(self, rest: Rest, own: Costs, parts: Sequence[Priced], label: Peeled) -> Peak:
+        """Return the memory of the rest of a whole forest, of which one tree is peeled: what is there while this tree runs, or later."""
+        terms = rest.terms
+        waiting = {part for term in terms for part in term.intermediates} - {term.operands for term in terms}
+        tree = own.memory + sum((elements(self.contraction, self.contraction.open(part)) for part in waiting), Posynomial())
+        count = 0 if label == FIRST else 1
+        for part in parts[:count]:
+            tree += part.costs.memory
+        return Peak.of(size for one in (tree, *(part.costs.memory for part in parts[count:])) for size in one.parts)
 
     def _alternatives(self, symbol: _Symbol) -> Sequence[Alternative[_Symbol]]:
         if isinstance(symbol, Costly):
@@ -140,7 +151,7 @@ class PricedForests:
             deepest = {number: level for level, (number, _) in zip(levels, self.contraction.chains, strict=True) if level >= 0}
             entered = driven_product(self.contraction, deepest, indices, self._formats)
             operations = len(term.parts) - 1 + bool(indices & ~kept)
-            found = self._terms[key] = Costs(entered.scaled(operations), Posynomial(), indices.bit_count(), 0)
+            found = self._terms[key] = Costs(entered.scaled(operations), Peak(), indices.bit_count(), 0)
         return found
 
     def _buffers(self, rest: Rest, label: Peeled) -> Posynomial:

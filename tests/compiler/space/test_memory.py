@@ -8,8 +8,10 @@ from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.space.candidates import Candidate
 from sparsetune.compiler.space.memory import memory_of
 from sparsetune.compiler.space.situation import Situation
+from sparsetune.compiler.space.template import Template
 
 
 @pytest.mark.parametrize(
@@ -30,3 +32,18 @@ def test_buffers_have_a_place_for_each_parent_that_is_open(expression: str, form
     program = apply_schedule(found.program, f"reorder({order})", found.formats)
     assert memory_of(program, Situation(program, found.formats, {})) == memory
     assert memory_of(program, Situation(program, found.formats, dict.fromkeys("ijkpqr", 3))) == "0"
+
+
+def test_workspaces_that_follow_one_another_are_not_added_up() -> None:
+    """Each nest of a chain reads one workspace and fills another; the memory of a candidate is what two of them take."""
+    assignment = parse("A(i,n) = B(i,j) * C(j,k) * D(k,l) * E(l,m) * F(m,n)")
+    found = concretize(assignment, formats_of(assignment, {}))
+    text = (
+        "precompute(B(i,j) * C(j,k) * D(k,l) * E(l,m), [i, m], [i, m], w3); precompute([0], B(i,j) * C(j,k) * D(k,l), [i, l], [i, l], w2);"
+        " precompute([0, 0], B(i,j) * C(j,k), [i, k], [i, k], w1)"
+    )
+    program = apply_schedule(found.program, text, found.formats)
+    memory = memory_of(program, Situation(program, found.formats, {}))
+    assert sorted(memory.removeprefix("max(").removesuffix(")").split(", ")) == ["i * l + i * k", "i * m + i * l"]
+    candidate = Candidate(Template(), 3, memory, "default", program)
+    assert candidate.elements({"i": 10, "k": 1, "l": 2, "m": 5}) == 10 * (2 + 5)

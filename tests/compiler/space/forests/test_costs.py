@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import numpy as np
 import pytest
 from differential.interpreted import interpreted
 from forest_samples import EXTENTS, SPTTN, forests, operands, sparse_formats
 from sparsetune.compiler.format import csf_format
+from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
-from sparsetune.compiler.space.forests.costs import Costs, costs_of, driven_iterations
+from sparsetune.compiler.space.forests.costs import Costs, costs_of, driven_iterations, elements
 from sparsetune.compiler.space.forests.forest import Forest
 from sparsetune.compiler.space.forests.paths import PathRules
 from sparsetune.compiler.space.forests.peeling import ForestRules
-from sparsetune.compiler.space.forests.posynomial import Posynomial
+from sparsetune.compiler.space.forests.posynomial import Peak, Posynomial
+from sparsetune.compiler.space.forests.priced import PricedForests
 
 ANY = ForestRules(PathRules(pairwise=False), fused=False, derived=False)
 FIGURE_2 = "A(l,m,n) = T(i,j,k) * C(i,l) * D(j,m) * E(k,n)"
@@ -130,3 +135,45 @@ def test_posynomials() -> None:
     assert one.symbols == {"i", "j"}
     assert str(Posynomial()) == "0"
     assert str(one.scaled(2) + one) == "9 * i * j + 12"
+
+
+CHAIN = "A(i,n) = B(i,j) * C(j,k) * D(k,l) * E(l,m) * F(m,n)"
+APART = (
+    "precompute(B(i,j) * C(j,k) * D(k,l) * E(l,m), [i, m], [i, m], w3); precompute([0], B(i,j) * C(j,k) * D(k,l), [i, l], [i, l], w2);"
+    " precompute([0, 0], B(i,j) * C(j,k), [i, k], [i, k], w1)"
+)
+
+
+def test_what_no_later_nest_reads_is_in_memory_no_longer() -> None:
+    """One nest after another fills and reads the buffers of a chain: two of them are there at one time, in costs and in code."""
+    kernel = compile_kernel(CHAIN, schedule=APART)
+    sizes = {"i": 3, "j": 4, "k": 7, "l": 6, "m": 5, "n": 2}
+    assert set(kernel.costs["memory"].removeprefix("max(").removesuffix(")").split(", ")) == {"i * k + i * l", "i * l + i * m"}
+    given = {access.tensor: np.ones([sizes[index] for index in access.indices]) for access in accesses(parse(CHAIN).value)}
+    bound = kernel.bind(**given, threads=1)
+    assert bound.count()["workspace"] == 3 * (7 + 6)
+    np.testing.assert_array_equal(bound(), np.full((3, 2), 4.0 * 7 * 6 * 5))
+
+
+@pytest.mark.parametrize("text", [CHAIN, "A(i,m) = T(i,j) * C(j,k) * D(j,l) * E(k,l) * F(l,m)"])
+def test_workspaces_of_five_factors_are_what_is_counted(text: str) -> None:
+    space = forests(text, ANY)
+    given = operands(parse(text), 3)
+    peaks = 0
+    for forest in space.sample_forests(12, seed=4):
+        found = costs_of(forest, space.default.formats).memory
+        every = [elements(space.contraction, edge.open) for edge in forest.edges if edge.open]
+        kernel = compile_kernel(text, sparse_formats(parse(text)), schedule=space.spelled(forest))
+        assert kernel.costs["memory"] == str(found)
+        assert kernel.bind_operands(given, 1).count()["workspace"] == found.at(EXTENTS), str(forest)
+        peaks += found != Peak((sum(every, Posynomial()),))
+    assert peaks
+
+
+def test_costs_of_spaces_are_those_of_their_forests() -> None:
+    """Also where buffers follow one another, as they can among five factors."""
+    space = forests("A = B(i) * C(i) * D(j) * E(j) * F(i,j)", ForestRules(PathRules(), fused=False))
+    priced = PricedForests(space.peeling, space.formats)
+    listed = Counter(costs_of(forest, space.default.formats) for forest in space.forests())
+    assert {costs: priced.count(costs) for costs in priced.costs()} == listed
+    assert sum(len(costs.memory.parts) > 1 for costs in listed)
