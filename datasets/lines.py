@@ -54,7 +54,7 @@ def _explained(file: TextFile, layout: Layout, mistake: Mistake) -> DataError:
         field = next((one for one in fields[mode:] if not (INTEGER if layout.kind == "integer" else NUMBER).match(one.encode())), field)
     hint = "; read a file that counts from 0 with index_base=0" if layout.base and field == "0" else ""
     messages = {
-        "bad coordinate": f"coordinate {field!r} of mode {mode + 1} is not a whole number",
+        "bad coordinate": f"coordinate {field!r} of mode {mode + 1} is {'too large' if field.isdecimal() else 'not a whole number'}",
         "below base": f"coordinate {field} of mode {mode + 1} is below {layout.base}: coordinates count from {layout.base}{hint}",
         "beyond extent": f"coordinate {field} of mode {mode + 1} is out of range: the header says {extent}",
         "bad value": f"value {field!r} is not {'an integer' if layout.kind in ('integer', 'unsigned') else 'a number'}",

@@ -158,7 +158,7 @@ BROKEN = {
     HEAD + "2 2 1\n1 1 1\n2 2 2\n": "case.mtx: the header promises 1 entries, but the file holds 2; the header is wrong",
     HEAD + "2 2 1\n3 1 1\n": "case.mtx:3: coordinate 3 of mode 1 is out of range: the header says 2",
     HEAD + "2 2 1\n1 99999999999 1\n": "case.mtx:3: coordinate 99999999999 of mode 2 is out of range",
-    HEAD + "2 2 1\n1 99999999999999999999 1\n": "case.mtx:3: coordinate '99999999999999999999' of mode 2 is not a whole number",
+    HEAD + "2 2 1\n1 99999999999999999999 1\n": "case.mtx:3: coordinate '99999999999999999999' of mode 2 is too large",
     HEAD + "2 2 1\n0 1 1\n": "case.mtx:3: coordinate 0 of mode 1 is below 1: coordinates count from 1; read .* with index_base=0",
     HEAD + "2 2 1\n1 -1 1\n": "case.mtx:3: coordinate -1 of mode 2 is below 1: coordinates count from 1$",
     HEAD + "2 2 1\n1 1.0 1\n": "case.mtx:3: coordinate '1.0' of mode 2 is not a whole number",
