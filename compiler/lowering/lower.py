@@ -111,7 +111,7 @@ def lower(
         schedule,
         loop_nest(statement, viewed.as_written),
         program.relations,
-        tuple(dict.fromkeys(request.array for request in held if request.array and request.workspace in scheduled)),
+        tuple(dict.fromkeys(request.array for request in held if request.workspace in scheduled)),
         viewed.ranges,
         identity(context.semiring.multiply_on(context.value_type), context.value_type),
         tuple(dense_spec(other, types[other.tensor], first) for other in also),

@@ -28,7 +28,8 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
         for workspace in own:
             context.facts[workspace.name] = StoreFacts()
             once, held = _make(context, scope, workspace, statement)
-            steps += [once, Holds(held.stored.values, workspace.name)]
+            steps += [once] if once.before else []
+            steps += [Holds(held.stored.values, workspace.name)] if held.stored.values else []
             scope = scope.open(workspace.name, held)
         asked, producer, filled_scope = _produce(context, scope, statement.producer, own)
         made = [scope.workspaces[workspace.name].held for workspace in own]
