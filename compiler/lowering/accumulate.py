@@ -2,7 +2,7 @@
 
 ``for j: y(i) += ...`` accumulates in a variable, which is stored once. ``for j: for r: Y(i,r) += ...`` accumulates in a row in registers
 if the extent of ``r`` is known and small (DESIGN 2.8). Each component is then stored once and never read, so that it need not be
-zero before.
+zero before. Producers of workspaces may run between the loops: ``for j: (for r: Y(i,r) += w(r) * B(j,r)) where (for k: ...)``.
 
 This is a rewrite of concrete notation before lowering; what ``Where.local`` says of the result is all that lowering needs. Only statements
 inside a collapsed loop are rewritten when that loop is lowered, since its loops are not known before.
@@ -71,20 +71,26 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
 
     Variable and row are ordinary workspaces, and are treated as such.
     """
-    chain: list[Forall] = []
-    beside: dict[int, Unless] = {}  # additions to other components, by the number of loops around them
+    frames: list[Forall | Where] = []
+    beside: dict[int, Unless] = {}  # additions to other components, by the number of frames around them
     inner: Stmt = forall
-    while isinstance(inner, Forall):
+    while isinstance(inner, Forall | Where):
+        frames.append(inner)
+        if isinstance(inner, Where):
+            inner = inner.consumer
+            continue
         if inner.tag.unit not in (None, "cpu_vector") and not _combines(around, inner):
             return None
-        chain.append(inner)
         inner = inner.body
         match inner:
             case Block((first, Unless() as other)):
-                inner, beside[len(chain)] = first, other
+                inner, beside[len(frames)] = first, other
     if not isinstance(inner, Assign) or inner.operator != "+=":
         return None
+    chain = [frame for frame in frames if isinstance(frame, Forall)]
     once = not beside and _once(context, around, inner.target)
+    if len(chain) < len(frames) and (not once or context.assembly is not None):
+        return None
     rows = _rows(context, chain, inner) if once or beside else []
     kept = {loop.index for loop in rows}
     moving = {original for loop in chain for original in (loop.index, *context.graph.originals(loop.index))} - kept
@@ -95,8 +101,11 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
     workspace = Workspace(context.name_of_sum(f"t{inner.target.tensor}"), indices, "registers" if indices else "scalar")
     local = Access(workspace.name, tuple(map(index_subscript, indices)))
     producer: Stmt = Assign(local, "+=", inner.value)
-    for place, loop in reversed(tuple(enumerate(chain, 1))):
-        producer = replace(loop, body=Block((producer, beside[place])) if place in beside else producer)
+    for place, frame in reversed(tuple(enumerate(frames, 1))):
+        if isinstance(frame, Where):
+            producer = replace(frame, consumer=producer)
+        else:
+            producer = replace(frame, body=Block((producer, beside[place])) if place in beside else producer)
     consumer: Stmt = Assign(inner.target, "=" if once else "+=", local)
     for loop in reversed(rows):
         consumer = Forall(loop.index, consumer, LoopTag(unit=loop.tag.unit))

@@ -126,3 +126,20 @@ def test_entries_among_which_one_is_looked_up_are_leapt_over(expression: str) ->
         np.testing.assert_array_equal(found, matrix * factor + (matrix if more else 0))
         work.append(counts.iterations + counts.comparisons)
     assert work[1] < 2.5 * work[0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "schedule"),
+    [("Y(i,r) = T(i,j,k) * B(j,r) * C(k,r)", "precompute(T(i,j,k) * C(k,r), r, r, w)"),
+     ("Y(i) = T(i,j,k) * B(j) * C(k)", "precompute(T(i,j,k) * C(k), [], [], w)")],
+)  # fmt: skip
+def test_rows_that_are_summed_beside_a_workspace_are_stored_once(expression: str, schedule: str) -> None:
+    """They are not filled with zeros and read back, although a producer runs between the loops that add to them."""
+    rng = np.random.default_rng(3)
+    dense = rng.random((40, 12, 30)) * (rng.random((40, 12, 30)) < 0.1)
+    columns = (16,) if "r" in expression else ()
+    operands = {"B": rng.random((12, *columns)), "C": rng.random((30, *columns)), "T": tensor(dense, "dense, compressed, compressed")}
+    kernel = compile_kernel(expression, {"T": "dense, compressed, compressed"}, {"r": 16} if columns else None, schedule)
+    assert "st_zero" not in kernel.source
+    expected = np.einsum("ijk,jr,kr->ir" if columns else "ijk,j,k->i", dense, operands["B"], operands["C"])
+    np.testing.assert_allclose(kernel(**operands), expected)
