@@ -9,23 +9,17 @@ unit, and no less than moving its bytes. ``Iterations`` counts loops; the consta
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ..compiler.concrete.nodes import Assign, Forall, LoopTag, Program
+from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ScheduleError
 from ..compiler.frozen import frozen
-from ..compiler.notation.nodes import accesses
-from ..compiler.schedule.addresses import Address, frames
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.space.candidates import Candidate
-from .features import operand_features
-from .iterations import Iterations
+from .costs import converted_entries
+from .device_work import DeviceWork, Work
 from .parameters import Settled
 from .problem import Problem
-
-_WIDE = 16
-"""Iterations of an innermost loop of known length up to which it is unrolled."""
-WARP = 32
 
 
 @frozen
@@ -34,38 +28,61 @@ class Device:
 
     Attributes:
         processors: multiprocessors.
-        threads: that each of them holds at once.
-        blocks: that each of them holds at once.
+        threads: that each of them holds at once; ``registers`` that these share; ``blocks`` that it holds at once.
+        near: bytes of a first-level cache, above which what lanes go through alone is lost from it.
         launch: time of a kernel that does nothing.
-        begin: time until a thread or a warp has its first operands.
-        block: the same for a block, whose warps begin together.
-        step: time of one iteration that waits for its operands while other loads are in flight.
-        together: n iterations whose loads are in flight together are faster by n to this power.
-        search: time of one step of the binary search for the begin of a share of positions.
-        atomic: time of an atomic update of a result.
+        thread, warp, block: time until one has its first operands.
+        search: of one step of the search for the first row of a share.
+        meets: added to the begin of units that share rows.
+        wait: time of one stored entry of a lane that waits for its operands.
+        together: n entries whose loads are under way together wait n to this power less.
+        iteration: time of an iteration of a lane; ``element`` of one of the elements of a tile in registers.
+        rewriting: added to it where a lane adds to an element in memory.
+        tail: turns of units that the last ones take longer than all would if they ended together.
+        row: time of looking whether a row ends.
+        reduction: time of a step in which lanes combine sums.
+        insertion: time in which a lane adds an entry to a table.
+        sector, instruction, shuffle: the part of them that the whole device takes for one.
+        atomic, key: the same for one update of a result, or of a table.
+        near_byte, byte: the same for a byte from the second-level cache, and from memory.
         carried: time of the kernels that add up the rows which several units share.
-        byte: bytes that memory moves in a nanosecond.
-        near: bytes that the second-level cache moves in a nanosecond.
-        sector: bytes that are loaded where one is asked for.
+        conversion: time in which the processor converts a stored entry, and a copy brings it to the device.
     """
 
     processors: int = 132
     threads: int = 2048
+    registers: int = 65536
     blocks: int = 32
-    launch: float = 7000.0
-    begin: float = 1100.0
-    block: float = 4000.0
-    step: float = 90.0
-    together: float = 0.3
-    search: float = 300.0
-    atomic: float = 100.0
-    carried: float = 60_000.0
-    byte: float = 3500.0
-    near: float = 3900.0
-    sector: int = 32
+    near: float = 622_800.0
+    launch: float = 6_080.0
+    thread: float = 689.0
+    warp: float = 851.0
+    block: float = 1_525.0
+    search: float = 176.6
+    meets: float = 100.0
+    wait: float = 149.3
+    together: float = 0.3665
+    iteration: float = 8.95
+    element: float = 2.94
+    rewriting: float = 48.9
+    tail: float = 0.3
+    row: float = 35.7
+    reduction: float = 21.2
+    insertion: float = 344.3
+    sector: float = 0.000854
+    instruction: float = 0.00135
+    shuffle: float = 0.00402
+    atomic: float = 0.01027
+    key: float = 0.0513
+    near_byte: float = 4.834e-05
+    byte: float = 0.0001566
+    carried: float = 26_800.0
+    conversion: float = 15.0
 
 
 USUAL = Device()
+_FEWEST = 32
+"""Registers of a thread up to which a multiprocessor holds as many threads as it can."""
 
 
 def device_cost(problem: Problem, program: Program, sources: Mapping[str, str], device: Device = USUAL) -> float:
@@ -76,7 +93,52 @@ def device_cost(problem: Problem, program: Program, sources: Mapping[str, str], 
         program: a scheduled program of its expression.
         sources: the user's name of every operand in the program.
     """
-    return _OnDevice(problem, program, sources, device).total()
+    works = tuple(DeviceWork(problem, program, sources).works())
+    again = [_lost(work, device) for work in works]
+    issued = sum(device.sector * work.sectors + device.instruction * work.instructions + device.shuffle * work.shuffles for work in works)
+    near = sum(work.near + work.own_near * lost for work, lost in zip(works, again, strict=True))
+    updates = sum(device.atomic * work.atomics + device.key * work.keys for work in works)
+    far = _moved(problem) + sum(work.far + work.own * lost for work, lost in zip(works, again, strict=True))
+    carried = device.carried if any(work.is_carried for work in works) else 0.0
+    waiting = max((_waiting(work, device) for work in works), default=device.wait)
+    converted = device.conversion * converted_entries(problem, program, sources)
+    return device.launch + converted + carried + waiting + issued + updates + device.near_byte * near + device.byte * far
+
+
+def _moved(problem: Problem) -> float:
+    """Return the bytes of the operands and a dense result."""
+    result = problem.assignment.target
+    written = math.prod(float(problem.extents[index]) for index in result.indices)
+    return problem.nbytes + problem.dtype.itemsize * (written if problem.formats[result.tensor].is_dense else 0.0)
+
+
+def _held(work: Work, device: Device) -> float:
+    """Return how many lanes a multiprocessor holds at once."""
+    return min(float(device.threads), device.registers / max(_FEWEST, work.registers or _FEWEST))
+
+
+def _lost(work: Work, device: Device) -> float:
+    """Return the share of what lanes go through alone that leaves the first-level cache before all of it was used."""
+    filled = min(_held(work, device), work.units * work.lanes / device.processors) * work.streams / device.near
+    return filled**3 / (1 + filled**3)
+
+
+def _waiting(work: Work, device: Device) -> float:
+    """Return how long units wait, which run in turns; at least as long as the longest of them."""
+    units = _held(work, device) / work.lanes
+    at_once = device.processors * (min(float(device.blocks), units) if work.unit == "gpu_block" else units)
+    begin = {"gpu_thread": device.thread, "gpu_warp": device.warp, "gpu_block": device.block}[work.unit]
+    begin += device.search * work.searches + (device.meets if work.atomics else 0.0)
+    loads = work.entries ** (1 - device.together) * max(work.waits, 1e-9) ** device.together
+    steps = work.iterations / work.tile
+    each = (
+        device.wait * loads + device.iteration * steps + device.element * work.iterations * (work.tile > 1)
+        + device.rewriting * work.rewritten + device.row * work.tracked + device.reduction * work.reductions
+        + device.insertion * work.inserted
+    )  # fmt: skip
+    turns = work.units / at_once
+    turns = turns + device.tail * (1 - 1 / turns) if turns > 1 else 1.0
+    return max(turns * (begin + each), begin + work.longest * each)
 
 
 def settled_on_device(problem: Problem, candidate: Candidate, cost: float) -> Settled:
@@ -100,137 +162,3 @@ def settled_on_device(problem: Problem, candidate: Candidate, cost: float) -> Se
     return Settled(candidate.template.fill(values), least / cost)
 
 
-@frozen
-class _Loop:
-    """A loop around an assignment.
-
-    Attributes:
-        tag: what takes its iterations.
-        length: iterations on average.
-        longest: iterations at most.
-        after: how often its body runs.
-        is_share: whether iterations are shares of stored positions.
-        together: iterations whose loads are in flight at a time.
-    """
-
-    tag: LoopTag
-    length: float
-    longest: float
-    after: float
-    is_share: bool
-    together: int
-
-
-class _OnDevice(Iterations):
-    """Times of one program on the operands of a problem."""
-
-    def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str], device: Device) -> None:
-        super().__init__(problem, program, sources)
-        self._device = device
-
-    def total(self) -> float:
-        return self._device.launch + math.hypot(sum(self._leaf(*leaf) for leaf in self._leaves), self._moved() / self._device.byte)
-
-    def _moved(self) -> float:
-        """Return the bytes of the operands and a dense result."""
-        result = self._problem.assignment.target
-        written = math.prod(float(self._problem.extents[index]) for index in result.indices)
-        return self._problem.nbytes + self._problem.dtype.itemsize * (written if self._formats[result.tensor].is_dense else 0.0)
-
-    def _leaf(self, address: Address, leaf: Assign) -> float:
-        """Return the time of an assignment: that of its units, run in turns, but at least that of the longest."""
-        loops = self._loops(address, leaf)
-        place = next((place for place in reversed(range(len(loops))) if loops[place].tag.unit in ("gpu_block", "gpu_warp")), None)
-        if place is None:  # no loop is parallel; by default threads take rows
-            place = next((place for place, loop in enumerate(loops) if loop.tag.unit == "gpu_thread"), 0)
-        if not loops:
-            return self._device.step
-        unit, inside, count = loops[place].tag.unit or "gpu_thread", loops[place + 1 :], loops[place].after
-        lanes = 1 if unit == "gpu_thread" else loops[place].tag.lanes if unit == "gpu_warp" else self._block(inside)
-        begin = (self._device.block if unit == "gpu_block" else self._device.begin) + self._found(loops[: place + 1])
-        mean, longest = (self._steps(inside, lanes, most) * self._device.step for most in (False, True))
-        extra = self._device.carried if any(loop.tag.race == "temporary" for loop in loops) else 0.0
-        turns = max(1.0, count / self._resident(unit, lanes))
-        moved = max(self._scattered(loops, unit) / self._device.byte, self._gathered(leaf, loops) / self._device.near)
-        return extra + math.hypot(max(turns * (begin + mean), begin + longest), moved)
-
-    def _resident(self, unit: str, lanes: int) -> float:
-        """Return how many units of a kind the device holds at once."""
-        each = self._device.threads // lanes if unit != "gpu_block" else min(self._device.blocks, self._device.threads // lanes)
-        return float(self._device.processors * max(1, each))
-
-    def _block(self, inside: Sequence[_Loop]) -> int:
-        """Return the threads of a block that find iterations, in whole warps."""
-        length = next((loop.length for loop in inside if loop.tag.unit == "gpu_thread"), 1.0)
-        return WARP * max(1, min(8, math.ceil(length / WARP)))
-
-    def _steps(self, inside: Sequence[_Loop], lanes: int, most: bool) -> float:
-        """Return in how many steps a unit goes through the loops inside, on average or at most."""
-        steps = 1.0
-        for loop in inside:
-            length = loop.longest if most else loop.length
-            own = max(1.0, length / lanes if loop.tag.unit == "gpu_thread" else length)
-            steps *= own / min(own, loop.together) ** self._device.together
-        return steps
-
-    def _found(self, loops: Sequence[_Loop]) -> float:
-        """Return the time in which units search where their shares of positions begin, and write the rows that they share with others."""
-        shares = any(loop.is_share for loop in loops)
-        parents = max((prefixes[0] for prefixes in self._prefixes.values() if prefixes), default=1.0)
-        return (self._device.search * math.log2(max(2.0, parents)) if shares else 0.0) + self._device.atomic * any(
-            loop.tag.race == "atomics" for loop in loops
-        )
-
-    def _scattered(self, loops: Sequence[_Loop], unit: str) -> float:
-        """Return the bytes that are loaded where each thread goes through entries of its own: sectors for a value and its coordinate."""
-        alone = unit == "gpu_thread" and len(loops) > 1 and not any(loop.is_share for loop in loops)
-        return 2.0 * self._device.sector * loops[-1].after if alone else 0.0
-
-    def _gathered(self, leaf: Assign, loops: Sequence[_Loop]) -> float:
-        """Return the bytes that stored coordinates gather from dense operands, mostly out of the second-level cache."""
-        stored = {index for access in accesses(leaf.value) if access.tensor in self._prefixes for index in access.indices}
-        dense = [access for access in accesses(leaf.value) if access.tensor not in self._prefixes and stored.intersection(access.indices)]
-        return loops[-1].after * self._problem.dtype.itemsize * len(dense)
-
-    def _loops(self, address: Address, leaf: Assign) -> list[_Loop]:
-        """Return the loops around an assignment, outermost first."""
-        around = [frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall)]
-        made: list[_Loop] = []
-        for place, frame in enumerate(around):
-            before, known = made[-1].after if made else 1.0, self._known(frame.index)
-            covered = self._originals([each.index for each in around[: place + 1]])
-            after = before * known if known is not None else self._points(covered, address, leaf) / self._cut(around[place + 1 :], covered)
-            is_share = len(self._graph.originals(frame.index)) > 1
-            length = after / before if before else 0.0
-            taken = math.prod(loop.length for each, loop in zip(around, made, strict=False) if self._comes_from(frame.index, each.index))
-            longest = length if known is not None or is_share else max(length, self._longest(leaf, frame.index) / taken)
-            together = frame.tag.unroll or (known if known is not None and known <= _WIDE and place == len(around) - 1 else 1)
-            made.append(_Loop(frame.tag, length, longest, after, is_share, together))
-        return made
-
-    def _comes_from(self, loop: str, other: str) -> bool:
-        """Whether a loop and another, of known length, are parts of one."""
-        return self._known(other) is not None and self._graph.originals(loop) == self._graph.originals(other)
-
-    def _known(self, loop: str) -> int | None:
-        """Return the iterations of a loop over a part of a variable, where they are known."""
-        return None if self._graph.originals(loop) == (loop,) else self._graph.constant_extent(loop, self._problem.extents)
-
-    def _cut(self, inside: Sequence[Forall], covered: set[str]) -> float:
-        """Return into how many iterations loops inside cut one iteration of a loop over the same indices."""
-        parts = (self._known(each.index) for each in inside if covered.issuperset(self._graph.originals(each.index)))
-        return math.prod(float(part) for part in parts if part is not None)
-
-    def _longest(self, leaf: Assign, loop: str) -> float:
-        """Return the most entries that an operand stores below one parent in the level that a loop goes through."""
-        found = 0.0
-        for name in self._prefixes:
-            operand, form = self._problem.operand(name), self._formats[name]
-            reads = [access for access in accesses(leaf.value) if access.tensor == name]
-            if operand is None or not reads:
-                continue
-            features = dict(operand_features(operand).values)
-            for level, mode in enumerate(form.order):
-                if reads[0].subscripts[mode].index in self._graph.originals(loop) and f"skew{level}" in features:
-                    found = max(found, 2.0 ** (features[f"fibre{level}"] + features[f"skew{level}"]))
-        return found

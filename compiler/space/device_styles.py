@@ -16,6 +16,7 @@ from ..schedule import directives as d
 from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
 from .decorations import Decoration, fresh, positions_taken, shares_pattern
+from .device_tiles import device_tiles
 from .situation import Situation, Structure, result_leaf
 from .template import Hole, Part, opened
 
@@ -26,7 +27,7 @@ HELD = Hole("held_entries", (4, 8, 16))  # entries of each thread, whose product
 FEW = Hole("few_entries", (32, 64, 16, 8))  # entries of a block whose threads share a loop inside
 WARPS = Hole("warp_entries", (8, 4, 16))  # entries of a block, one for each warp
 SHARE = Hole("share_entries", (128, 64, 32, 256))  # entries of each warp of a block, one after the other
-TOGETHER = Hole("loads_ahead", (4, 2, 8, 1))  # entries of these that are loaded at the same time
+TOGETHER = Hole("loads_ahead", (4, 2, 1))  # entries of these that are loaded at the same time
 LANES = Hole("lanes", (32, 16, 8, 4, 2))  # lanes that work on a row together
 AHEAD = Hole("ahead", (1, 4, 2))  # entries that a thread loads before it adds the first
 RACE = Hole("race", ("atomics", "temporary"))
@@ -42,7 +43,7 @@ def device_styles(structure: Structure, situation: Situation) -> Iterator[Decora
     target = result_leaf(program)[1].target.tensor
     form = situation.formats[target]
     filled = () if form.is_dense or shares_pattern(program, situation) else (d.Assemble(target, "insert"),)
-    for style in (*_rows(program), *_rows_of_workspaces(program), *_entries(program, situation)):
+    for style in (*_rows(program), *_rows_of_workspaces(program), *_entries(program, situation), *device_tiles(program, situation)):
         yield Decoration((*filled, *style.parts), style.origin)
 
 

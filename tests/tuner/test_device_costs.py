@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse
+import sparsetune as st
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.device_costs import device_cost
 from sparsetune.tuner.model import expected_cost, static_choice
 from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.reports.gpu_cases import kernels_for
+from sparsetune.tuner.reports.gpu_parts import loaded
+from sparsetune.tuner.reports.gpu_rows import OURS, read_rows
+from sparsetune.tuner.reports.markdown import geometric_mean
+
+ROOT = Path(__file__).parents[2]
+MEASURED = [row for row in read_rows(ROOT / "results" / "gpu.csv") if (row.part, row.who, row.right) == ("kernels", OURS, "yes")]
+DATA = {file.name: file for file in (ROOT.parent / "shared" / "data").rglob("*.gz")}
 
 SPMV = "y(i) = A(i,j) * x(j)"
 ROWS, WARPS = "parallelize(i, gpu_thread, no_races)", "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)"
@@ -70,3 +81,60 @@ def test_columns_of_a_dense_operand_are_the_work_of_lanes() -> None:
 def test_more_bytes_take_longer_however_well_they_are_shared() -> None:
     few, many = (expected_cost(problem(rows, 1000, 100), Schedule(WARPS)) for rows in (50_000, 100_000))
     assert many > 1.5 * few
+
+
+SPMM = "Y(i,k) = A(i,j) * X(j,k)"
+ALONE = "reorder(i, k, j); parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, no_races)"
+TILES = "split(k, t, v, 2); reorder(i, t, j, v); precompute(A(i,j) * X(j,k), v, v, w); {}"
+
+
+def test_lanes_that_hold_neighbouring_columns_in_registers_load_less() -> None:
+    given = problem(100_000, 100_000, 17, expression=SPMM)
+    tiled = TILES.format("parallelize(i, gpu_warp, no_races); parallelize(t, gpu_thread, no_races)")
+    assert expected_cost(given, Schedule(tiled)) < 0.9 * expected_cost(given, Schedule(ALONE))
+    assert "precompute" in chosen(given)
+
+
+def test_lanes_with_rows_of_their_own_lose_them_from_the_cache_unless_there_are_fewer() -> None:
+    given = problem(200_000, 500, 60)
+    many, few = (expected_cost(given, Schedule(f"{ROWS[:-1]}{more})")) for more in ("", ", registers, 128"))
+    assert few < many
+
+
+def test_entries_whose_rows_several_lanes_share_are_looked_for_at_every_level() -> None:
+    shares = "collapse(i, j, f); collapse(f, k, g); pos(g, p, B); split(p, b, q, 512); split(q, t, n, 4); {}"
+    units = shares.format("parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, atomics)")
+    tensor = np.zeros((40, 30, 20))
+    tensor[:, :3, :2] = 1.0
+    given = make_problem("y(i) = B(i,j,k) * c(k)", {"B": st.tensor(tensor, "csf"), "c": np.ones(20)}, target="cuda", arch="sm_90")
+    matrix = problem(40, 500, 6)
+    assert expected_cost(given, Schedule(units)) > expected_cost(matrix, Schedule(SHARES))
+
+
+def test_rows_that_lanes_gather_alone_cost_a_sector_each() -> None:
+    given = problem(50_000, 50_000, 20, expression=SPMM)
+    assert expected_cost(given, Schedule(ROWS)) > 3 * expected_cost(given, Schedule(ALONE))
+
+
+def test_converting_an_operand_costs_more_than_a_kernel() -> None:
+    given = problem(5000, 5000, 10)
+    converted = Schedule(f'convert(A(i,j), "compressed, compressed"); {ROWS}')
+    assert expected_cost(given, converted) > 10 * expected_cost(given, Schedule(ROWS))
+
+
+INPUTS = ("cage10.mtx.gz", "delaunay_n15.mtx.gz", "email-Enron.mtx.gz", "luxembourg_osm.mtx.gz", "fb15k-237.tns.gz")
+
+
+@pytest.mark.skipif(not MEASURED or not DATA, reason="no measured mappings, or no data")
+@pytest.mark.parametrize("name", INPUTS)
+def test_of_measured_mappings_the_cheapest_by_the_model_is_nearly_the_fastest(name: str) -> None:
+    data = loaded(str(DATA[name]))
+    kept = []
+    for kernel in kernels_for(data):
+        times = {row.what: row.seconds for row in MEASURED if (row.input, row.kernel) == (name, kernel.name)}
+        mapped = {what: schedule for what, schedule in kernel.schedules() if what in times and schedule is not None}
+        if len(mapped) > 2:
+            given = kernel.problem(kernel.operands(data))
+            cheapest = min(mapped, key=lambda what: expected_cost(given, Schedule(mapped[what])))
+            kept.append(min(times[what] for what in mapped) / times[cheapest])
+    assert geometric_mean(kept) > 0.75

@@ -23,7 +23,7 @@ from ...compiler.space.library import schedules_for
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ..model import model_choice
-from ..problem import make_problem
+from ..problem import Problem, make_problem
 from .gpu_tensor_mappings import MTTKRP, TTM, TTMC, TTV
 from .gpu_work import lengths, products
 
@@ -76,11 +76,14 @@ class GpuCase:
 
     def choice(self, operands: Mapping[str, Any]) -> str | None:
         """Return the schedule that the static model chooses for operands, on any GPU; None: the default."""
+        found = model_choice(self.problem(operands))
+        return None if found is None else str(found)
+
+    def problem(self, operands: Mapping[str, Any]) -> Problem:
+        """Return what the static model knows of operands."""
         formats = dict(self.formats)
         stored = {name: tensor(data, formats[name]) if name in formats else data for name, data in operands.items()}
-        result = formats.get(parse(self.expression).target.tensor)
-        found = model_choice(make_problem(self.expression, stored, result, "cuda", arch=USUAL_ARCH))
-        return None if found is None else str(found)
+        return make_problem(self.expression, stored, formats.get(parse(self.expression).target.tensor), "cuda", arch=USUAL_ARCH)
 
     def operands(self, data: Tensor) -> dict[str, Any]:
         """Return operands: the input for every sparse matrix or tensor, by columns if the format asks for it; seeded random numbers for
