@@ -19,6 +19,7 @@ from ..compiler.notation.nodes import accesses
 from ..compiler.schedule.addresses import enclosing_loops, leaves
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.dependence import graph_of
+from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.factors import flatten, product_factors
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate, candidates
@@ -159,7 +160,13 @@ def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline
         if late or found.cost > NEAR * able[0].cost:
             return
         filled = fill(problem, found.candidate, found.cost)
-        yield found.cost * filled.factor, filled.schedule, problem.threads == 1 and found.candidate.structure == default.candidate.program
+        alike = found.candidate.structure == default.candidate.program and not _deals(filled.schedule)
+        yield found.cost * filled.factor, filled.schedule, alike
+
+
+def _deals(schedule: Schedule) -> bool:
+    """Whether a schedule gives iterations to threads, or to the units of a GPU."""
+    return any(isinstance(each, Parallelize) and each.unit != "cpu_vector" for each in schedule)
 
 
 def nothing_within(problem: Problem, least: float | None = None) -> TuningError:

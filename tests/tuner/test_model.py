@@ -213,3 +213,10 @@ def test_atomic_updates_are_those_of_rows_that_tiles_share(extent: int, entries:
     few, many = (model.expected_cost(_ttmc(2000, extent, 2), Schedule(text.format(count))) for count in (2, 200))
     updates = 198 * 2 * 16 * extent * entries  # two rows a tile, once each or once for each entry
     assert many - few == pytest.approx(10 * updates / 2, rel=0.2)  # ten operations, by two threads
+
+
+def test_a_slight_gain_is_taken_with_two_threads_as_with_one_where_both_are_serial() -> None:
+    given = {"A": square(300, 0.1), "x": np.ones(300)}
+    serial = choice("y(i) = A(i,j) * x(j)", None, **given)
+    assert serial == "parallelize(j, cpu_vector, parallel_reduction)"
+    assert choice("y(i) = A(i,j) * x(j)", None, threads=2, **given) == serial
