@@ -171,10 +171,13 @@ def iterations_at(
     dealt, inner = phases.dealt or (None, None)
     varying = _varying(phases, variable)
     (once, each), (once_of_lanes, each_of_lanes) = (_parted(part.loads, varying) if part else ([], []) for part in (phases, inner))
+    # The remainder is made of the same phases as the groups, and a function has each array once.
+    rows = {name: fresh(name) for step in (*once, *once_of_lanes) if isinstance(step, Allocate) for name in _made(step)}
+    once, once_of_lanes = ([_renamed(step, variable, variable, rows) for step in steps] for steps in (once, once_of_lanes))
     for number, place in enumerate(places):
         at = variable if place == variable else Var(fresh(f"{variable.name}_{number}"), I64)
         found += [] if at == place else [Declare(at, place)]
-        made = {name: fresh(f"{name}_{number}") for step in (*each, *each_of_lanes) for name in _made(step)}
+        made = rows | {name: fresh(f"{name}_{number}") for step in (*each, *each_of_lanes) for name in _made(step)}
         loads.append([_renamed(step, variable, at, made) for step in each])
         of_lanes.append([_renamed(step, variable, at, made) for step in each_of_lanes])
         sums += [_renamed(inner.rest, variable, at, made)] if inner else []

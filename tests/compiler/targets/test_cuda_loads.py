@@ -72,6 +72,16 @@ def test_sums_of_lanes_are_right_for_rows_of_every_length(schedule: str) -> None
         np.testing.assert_array_equal(kernel(B=matrix, C=c, D=d).to_scipy().toarray(), matrix.toarray() * (c @ d.T))
 
 
+def test_a_row_that_all_iterations_read_has_one_name_in_the_groups_and_another_in_the_remainder() -> None:
+    schedule = (
+        "loopfuse(2, true, []); collapse(j, k, v1); pos(i, v2, B(i,j)); factors(B(i,j), C(i,k)); coord(v2, v3); unroll(v1, 2);"
+        " parallelize(v3, gpu_block, temporary); unroll(v3, 3); parallelize(v1, gpu_thread, atomics)"
+    )
+    text = st.compile(SDDMM, {"B": "csr"}, {"k": 8}, schedule, target="cuda", arch="sm_90").source
+    rows = re.findall(r"double (C_vals_row\w*)\[8\];", text)
+    assert len(rows) == len(set(rows)) == 2
+
+
 def test_a_loop_that_nobody_asked_to_unroll_stays_as_it_is() -> None:
     text = on_device(ROWS.replace("unroll(j, 4);", ""))
     assert "for (int64_t p_A2 = A2_pos[i], p_A2_end = A2_pos[i + 1]; p_A2 < p_A2_end; p_A2++)" in text

@@ -23,7 +23,7 @@ def test_what_a_device_has_no_rows_for_comes_first(tmp_path: Path) -> None:
     others = [row("skew", "begin 05:26:04: 345 MHz"), row("edges", "row to a warp", "SpMV")]
     elsewhere = row("kernels", "end 05:26:04: 1980 MHz", device="other")
     found = left_first(PARTS, [*ends, *others, elsewhere], "one")
-    assert found == ["streams", "skew", "tensors", "kernels", "edges", "sanitizer", "machine", "far", "right"]
+    assert found == ["streams", "skew", "tensors", "kernels", "choices", "edges", "sanitizer", "machine", "far", "right"]
     rows = Rows(tmp_path, "kernels", "one", 9.0)
     rows.add("b", 1, "SpMV", "generated", "m", lambda: ([1.0], 8, "yes"))
     assert rows.missing_first({name: [("SpMV", "m")] for name in ("b", "a", "c")}) == ["a", "c", "b"]
