@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,13 +49,23 @@ _KEPT_BOUND = 8  # bound kernels kept for the finals; each may hold a result arr
 _KEPT_KERNELS = _KEPT_BOUND + AHEAD  # compiled kernels, those built ahead included
 
 
+@dataclass(frozen=True)
+class _Bound:
+    """A schedule with its operands: calls that stand ``alone``, each of which converts what has to be converted, calls where that is done
+    ``once`` before, and the seconds of a conversion."""
+
+    alone: Contestant
+    once: Contestant
+    conversion: float
+
+
 class Service:
     """Answers requests about one task at a time."""
 
     def __init__(self, compile_kernel: Compile, counters: Counters) -> None:
         self._compile, self._counters = compile_kernel, counters
         self._kernels: OrderedDict[str, Compiled] = OrderedDict()
-        self._bound: OrderedDict[str, Contestant] = OrderedDict()
+        self._bound: OrderedDict[str, _Bound] = OrderedDict()
         self._first: tuple[str, Sample] | None = None  # the schedule that made the reference result, and its sample
         self._operands: dict[str, Tensor] = {}
         self._reference: Reference | None = None
@@ -128,8 +138,9 @@ class Service:
 
     def measure(self, schedule: str, policy: dict[str, Any], rival: str | None, rival_seconds: float | None) -> dict[str, Any]:
         """Run, check, then time a schedule, in turn with a rival that ran before and took so many seconds."""
-        beside = None if rival is None else self._bind(rival)
-        mine, chosen = self._bind(schedule), Policy(**policy)
+        beside = None if rival is None else self._bind(rival).alone
+        bound, chosen = self._bind(schedule), Policy(**policy)
+        mine = bound.alone
         if self._first is not None and self._first[0] == schedule and self._first[1].seconds >= chosen.long_seconds:
             first = self._first[1]  # its result is the reference
         else:
@@ -150,15 +161,16 @@ class Service:
             "rival_least": min((sample.least for sample in timing.rival), default=None),
             "disturbed": timing.disturbed,
             "stopped": timing.stopped,
-            "conversion": mine.beside,
+            "conversion": bound.conversion,
         }
 
     def burst(self, schedule: str, batch: int, batches: int, cold: bool, converted: bool = False) -> dict[str, Any]:
         """Run a finalist once to warm up, then in batches; the reply has the fastest batch, the time by processor time, and whether too few
         batches were undisturbed.
         ``converted``: leave out the time of conversions."""
-        mine = self._colder(self._bind(schedule)) if cold else self._bind(schedule)
-        mine = replace(mine, beside=0.0) if converted else mine
+        bound = self._bind(schedule)
+        mine = bound.once if converted else bound.alone
+        mine = self._colder(mine) if cold else mine
         mine.run()
         samples = burst(mine, batch, batches, self._counters)
         crowded = len(quiet(samples)) < batches
@@ -192,8 +204,8 @@ class Service:
         self._kernels.move_to_end(schedule)
         return self._kernels[schedule]
 
-    def _bind(self, schedule: str) -> Contestant:
-        """Return a bound schedule; where binding converts operands, each run counts it."""
+    def _bind(self, schedule: str) -> _Bound:
+        """Return a bound schedule."""
         kernel = self._kernel(schedule)
         if schedule not in self._bound:
             kernel.load(BUILD_SECONDS)
@@ -204,11 +216,19 @@ class Service:
             if self._out is None and isinstance(first := bound(), np.ndarray) and first.ndim:
                 self._out = first  # all candidates write into the same memory, so that the place of its pages favours none
                 bound = kernel.bind(self._operands, self._task.threads, first)
-            self._bound[schedule] = Contestant(bound, conversion, device=device_clock(bound), threads=threads)
+            once = Contestant(bound, device=device_clock(bound), threads=threads)
+            self._bound[schedule] = _Bound(self._alone(once, binding, conversion), once, conversion)
             while len(self._bound) > _KEPT_BOUND:
                 self._bound.popitem(last=False)
         self._bound.move_to_end(schedule)
         return self._bound[schedule]
+
+    def _alone(self, once: Contestant, binding: Contestant, conversion: float) -> Contestant:
+        """Return calls that convert operands: each does so, as what it has converted comes from other caches than what is there since
+        long. A long conversion is added, and so is one before kernels that run by the clock of a device."""
+        if not conversion or conversion >= _LONG_CONVERSION or once.device is not None:
+            return replace(once, beside=conversion)
+        return replace(once, run=lambda: binding.run()())
 
     def _conversion(self, binding: Contestant, first: Sample) -> float:
         """Return the seconds that converting operands takes without company; a long conversion is done only once."""
