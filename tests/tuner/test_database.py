@@ -305,8 +305,9 @@ def test_urls() -> None:
 
 
 def test_folder_in_place_of_file(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseError, match="cannot open"):
-        open_database(tmp_path)
+    for read_only in (False, True):
+        with pytest.raises(DatabaseError, match=r"is a folder; name a file in it as the database$"):
+            open_database(tmp_path, read_only=read_only)
 
 
 _WRITER = """

@@ -66,6 +66,8 @@ class SqliteConnection:
     def _open(self, read_only: bool) -> sqlite3.Connection:
         if self._path == IN_MEMORY:
             return sqlite3.connect(IN_MEMORY, isolation_level=None)
+        if os.path.isdir(self._path):
+            raise DatabaseError(f"{self._path} is a folder; name a file in it as the database")
         if read_only and not os.path.exists(self._path):
             raise DatabaseError(f"there is no database {self._path}")
         with self._failures("open"):

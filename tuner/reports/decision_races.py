@@ -1,7 +1,7 @@
 """Races of four schedules for a kernel on an input, with the libraries that have the kernel.
 
 *default* is the schedule of the empty text, *static* the model's choice without any measurement, *looked up* what lookup finds without the
-measurements on this input, *tuned* the decision of a campaign on this input.
+measurements on this input, *tuned* the decision of a campaign on this input. A schedule that converts operands does so in every call.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
         TUNED: problem.from_canonical(decision.schedule),
     }  # fmt: skip
     memory = OneMemory(problem)
-    bound = {schedule: memory.bind(schedule) for schedule in dict.fromkeys(chosen.values())}
-    runs: dict[str, Callable[[], Any]] = {column: bound[schedule] for column, schedule in chosen.items()}
+    calls = {schedule: memory.call(schedule) for schedule in dict.fromkeys(chosen.values())}
+    runs: dict[str, Callable[[], Any]] = {column: calls[schedule] for column, schedule in chosen.items()}
     first = runs[DEFAULT]()
     expected = first.copy() if isinstance(first, np.ndarray) else first  # the others overwrite its memory
     for column in OURS[1:]:
@@ -192,7 +192,7 @@ def raced(item: Item, problem: Problem, decision: Decision, store: Database, kno
         compared[name] = took, (Comparison(*ratios[:1] * 3), Comparison(*ratios[1:] * 3))
 
     least = min((compared[name][0] for name in beside), default=math.inf)
-    behind = {column: bound[chosen[column]].count() for column in (STATIC, TUNED) if compared[column][0] > least}
+    behind = {column: memory.bind(chosen[column]).count() for column in (STATIC, TUNED) if compared[column][0] > least}
     once = sum(_bytes_of(one) for one in (*problem.operands.values(), expected))
 
     def row(column: str, seconds: float, over: tuple[Comparison, Comparison]) -> Figure:
