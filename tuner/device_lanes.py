@@ -15,7 +15,7 @@ _WARPS = 8
 _UNROLLED = 4
 """Loads that the compiler starts together in a loop over a row that one lane goes through."""
 _ENDS_AHEAD = 1.55
-"""So much steeper than the entries loaded ahead grows what looking for the ends of their rows takes."""
+"""Power of the number of entries loaded ahead with which the time grows that looking for the ends of their rows takes."""
 _UNITS = ("gpu_block", "gpu_warp")
 
 

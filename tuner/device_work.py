@@ -110,15 +110,12 @@ class DeviceWork(DeviceLoops):
             lanes.unit, lanes.units, lanes.count, lanes.registers, entries=lanes.entries if reads else 0.0,
             waits=lanes.waits if reads else 0.0, iterations=lanes.iterations, tile=lanes.tile,
             rewritten=lanes.iterations if traffic.is_added_in_memory else 0.0, tracked=lanes.tracked,
-            reductions=lanes.reduction_steps, inserted=self._inserted(lanes) if traffic.keys else 0.0, longest=lanes.longest,
+            reductions=lanes.reduction_steps, inserted=_inserted(lanes, traffic.keys), longest=lanes.longest,
             searches=self._searches(leaf, lanes), sectors=traffic.sectors,
             instructions=traffic.instructions + lanes.warps(len(lanes.loops) - 1), shuffles=lanes.shuffles, atomics=traffic.atomics,
             keys=traffic.keys, near=traffic.near, far=traffic.far, streams=streams + traffic.streams, own=own, own_near=traffic.own,
             is_carried=lanes.has_race("temporary"),
         )  # fmt: skip
-
-    def _inserted(self, lanes: Lanes) -> float:
-        return lanes.entries * max(1.0, lanes.entries / _ALONE) if lanes.alone else lanes.entries
 
     def _traffic(self, leaf: Assign, lanes: Lanes) -> Traffic:
         read = tuple(accesses(leaf.value))
@@ -201,3 +198,11 @@ class DeviceWork(DeviceLoops):
     def _depends_on_rows(self, access: Access) -> bool:
         form = self._formats.get(access.tensor)
         return not self._is_workspace(access) and access.tensor not in self._prefixes and (form is None or form.is_dense)
+
+
+def _inserted(lanes: Lanes, keys: float) -> float:
+    """Return the entries that a lane adds to a table, those that it sorts alone as so many more as they take longer."""
+    if not keys or not lanes.alone:
+        return lanes.entries if keys else 0.0
+    own = keys / lanes.units
+    return own * max(1.0, own / _ALONE)

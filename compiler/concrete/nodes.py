@@ -272,6 +272,19 @@ def assignments_in_loops(statement: Stmt) -> Iterator[tuple[tuple[str, ...], Ass
         waiting.extend((inside, child) for child in reversed(found.children))
 
 
+def in_sequence(statement: Stmt) -> Iterator[Stmt]:
+    """Yield the parts of where statements and blocks in the order in which they run, producers first: loops and assignments."""
+    match statement:
+        case Where(consumer, producer):
+            yield from in_sequence(producer)
+            yield from in_sequence(consumer)
+        case Block(statements):
+            for inner in statements:
+                yield from in_sequence(inner)
+        case _:
+            yield statement
+
+
 def targets(statement: Stmt) -> tuple[str, ...]:
     """Return the names of the tensors that a statement writes, each once."""
     return tuple(dict.fromkeys(assign.target.tensor for assign in assignments(statement)))

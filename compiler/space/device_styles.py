@@ -17,6 +17,7 @@ from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
 from .decorations import Decoration, fresh, positions_taken, shares_pattern
 from .device_tiles import device_tiles
+from .device_units import REGISTERS, to_threads, to_warps
 from .situation import Situation, Structure, result_leaf
 from .template import Hole, Part, opened
 
@@ -28,10 +29,8 @@ FEW = Hole("few_entries", (32, 64, 16, 8))  # entries of a block whose threads s
 WARPS = Hole("warp_entries", (8, 4, 16))  # entries of a block, one for each warp
 SHARE = Hole("share_entries", (128, 64, 32, 256))  # entries of each warp of a block, one after the other
 TOGETHER = Hole("loads_ahead", (4, 2, 1))  # entries of these that are loaded at the same time
-LANES = Hole("lanes", (32, 16, 8, 4, 2))  # lanes that work on a row together
 AHEAD = Hole("ahead", (1, 4, 2))  # entries that a thread loads before it adds the first
 RACE = Hole("race", ("atomics", "temporary"))
-REGISTERS = Hole("registers", ((None, None), *((d.REGISTERS, count) for count in (48, 32, 64, 128))))  # most registers of a thread
 
 
 def device_styles(structure: Structure, situation: Situation) -> Iterator[Decoration]:
@@ -58,7 +57,7 @@ def _rows(program: Program) -> Iterator[Decoration]:
         apart = covers(_written(program), loop, graph)
         if not apart and not _is_one_sum(program, graph, loop, inside[place + 1 :]):
             continue
-        threads = _threads(loop, "no_races" if apart else "parallel_reduction")
+        threads = to_threads(loop, "no_races" if apart else "parallel_reduction")
         ahead = () if apart else (opened(d.Unroll(loop, 1), factor=AHEAD),)
         yield Decoration((_outermost(program, graph, outer, outer, "gpu_warp"), threads, *ahead), f"rows to warps, {loop} to threads")
         block, warp = tuple(fresh(program, ("b", "w")))
@@ -83,7 +82,7 @@ def _rows_of_workspaces(program: Program) -> Iterator[Decoration]:
     if len(filling) < 2 or not isinstance(leaf, Assign) or not covers(leaf.target.indices, filling[-1], graph):
         return
     around, along = filling[-2:]
-    threads = _threads(along, "no_races", (0,))
+    threads = to_threads(along, "no_races", (0,))
     for unit in ("warp", "block"):
         rows = _outermost(program, graph, loops[0], loops[0], f"gpu_{unit}", keys=True)
         yield Decoration((rows, threads), f"rows to {unit}s, {along} of {leaf.target.tensor} to threads")
@@ -120,28 +119,28 @@ def _shares(
     blocks = d.Parallelize(block, "gpu_block", "no_races")
     cut = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, thread, entry, 8), factor=THREAD)
     if apart:
-        yield (*cut, blocks, _threads(thread, "no_races")), ""
+        yield (*cut, blocks, to_threads(thread, "no_races")), ""
     else:
-        yield (*cut, blocks, _threads(thread, "atomics")), ", atomics"
-        yield (*cut, d.Parallelize(block, "gpu_block", "temporary"), _threads(thread, "temporary")), ", carried in order"
+        yield (*cut, blocks, to_threads(thread, "atomics")), ", atomics"
+        yield (*cut, d.Parallelize(block, "gpu_block", "temporary"), to_threads(thread, "temporary")), ", carried in order"
     warps = opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, warp, entry, 128), factor=SHARE)
     ahead = opened(d.Unroll(entry, 4), factor=TOGETHER)
     for place, loop in enumerate(inside):
         if covers(_written(program), loop, graph):
-            threads = d.Parallelize(warp, "gpu_warp", "no_races"), _threads(loop, "no_races" if apart else "atomics")
+            threads = d.Parallelize(warp, "gpu_warp", "no_races"), to_threads(loop, "no_races" if apart else "atomics")
             yield (*warps, d.Reorder((block, warp, loop, entry)), blocks, *threads, ahead), f" to warps, {loop} to threads, several ahead"
             few = opened(d.Split(position, block, entry, 32), factor=FEW), d.Reorder((block, loop, entry))
             if apart:
-                yield (*few, blocks, _threads(loop, "no_races")), f", {loop} to threads"
+                yield (*few, blocks, to_threads(loop, "no_races")), f", {loop} to threads"
             else:
-                yield (*few, blocks, _threads(loop, "atomics")), f", {loop} to threads, atomics"
-                carried = d.Parallelize(block, "gpu_block", "temporary"), _threads(loop, "no_races")
+                yield (*few, blocks, to_threads(loop, "atomics")), f", {loop} to threads, atomics"
+                carried = d.Parallelize(block, "gpu_block", "temporary"), to_threads(loop, "no_races")
                 yield (*few, *carried), f", {loop} to threads, carried in order"
         elif apart and _is_one_sum(program, graph, loop, inside[place + 1 :]):
-            sums = _threads(loop, "parallel_reduction")
+            sums = to_threads(loop, "parallel_reduction")
             each = opened(d.Split(position, block, warp, 8), factor=WARPS), blocks, d.Parallelize(warp, "gpu_warp", "no_races")
             yield (*each, sums), f" to warps, {loop} to threads"
-            lanes = opened(d.Parallelize(warp, "gpu_warp", "no_races", d.LANES, 32), chunk=LANES)
+            lanes = to_warps(warp)
             yield (*warps, blocks, lanes, sums, ahead), f" to warps, {loop} to threads, several ahead"
 
 
@@ -163,7 +162,7 @@ def _products_first(program: Program, position: str, names: tuple[str, ...]) -> 
     )  # fmt: skip
     for race, what in (("atomics", ", atomics"), ("temporary", ", carried in order")):
         blocks = d.Parallelize(block, "gpu_block", "no_races" if race == "atomics" else race)
-        yield (*steps, blocks, _threads(thread, race)), what
+        yield (*steps, blocks, to_threads(thread, race)), what
 
 
 def _written(program: Program) -> tuple[str, ...]:
@@ -176,11 +175,6 @@ def _is_one_sum(program: Program, graph: Provenance, loop: str, inside: Sequence
     return isinstance(body, Assign) and not any(covers(written, each, graph) for each in (loop, *inside))
 
 
-def _threads(loop: str, race: str, path: tuple[int, ...] | None = None) -> Part:
-    """Return a loop given to threads, which may have fewer registers than the compiler would give them, or more."""
-    return opened(d.Parallelize(loop, "gpu_thread", race, path=path), chunking__chunk=REGISTERS)
-
-
 def _outermost(program: Program, graph: Provenance, loop: str, original: str, unit: str, *, keys: bool = False) -> Part:
     """Return a loop given to a unit; where its iterations write the same components, by atomics or into temporaries.
 
@@ -188,7 +182,7 @@ def _outermost(program: Program, graph: Provenance, loop: str, original: str, un
     """
     holes = {} if covers(_written(program), original, graph) else {"race": RACE}
     if unit == "gpu_warp" and not keys:
-        return opened(d.Parallelize(loop, unit, "no_races", d.LANES, 32), chunk=LANES, **holes)
+        return to_warps(loop, **holes)
     given = d.Parallelize(loop, unit, "no_races")
     if unit == "gpu_thread":
         return opened(given, chunking__chunk=REGISTERS, **holes)

@@ -14,16 +14,15 @@ from ..schedule import directives as d
 from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
 from .decorations import Decoration, fresh, positions_taken
+from .device_units import to_threads, to_warps
 from .situation import Situation
 from .template import Hole, Part, opened
 
 TILE = Hole("tile", (2, 4))
 WIDE_TILE = Hole("wide_tile", (4, 2))  # of a sum over lanes
-LANES = Hole("lanes", (32, 16, 8, 4, 2))
-AHEAD = Hole("ahead", (1, 2, 4))
-TOGETHER = Hole("loads_ahead", (2, 4, 1))
-SHARE = Hole("share_entries", (64, 32, 16, 128))
-REGISTERS = Hole("registers", ((None, None), *((d.REGISTERS, count) for count in (40, 48, 32))))
+AHEAD = Hole("ahead", (1, 2, 4))  # rows that a thread loads before it adds the first
+TOGETHER = Hole("loads_ahead", (2, 4, 1))  # entries of a share, or of a row of sums, that are loaded at the same time
+SHARE = Hole("share_entries", (64, 32, 16, 128))  # entries of each warp, one after the other
 
 
 def device_tiles(program: Program, situation: Situation) -> Iterator[Decoration]:
@@ -56,44 +55,37 @@ def _columns(program: Program, leaf: Assign, situation: Situation, rows: Sequenc
         return cut, d.Reorder((*outer, tile, *sums, element)), *summed
 
     if len(rows) == 1:
-        yield Decoration((*ordered(rows[0]), d.Collapse(rows[0], tile, thread), _lane(thread)), "tiles of rows to threads")
-        yield Decoration((*ordered(rows[0]), _group(rows[0]), _lane(tile)), "rows to warps, tiles to threads")
-    stored = situation.stored(program)
-    for used, position, taken in positions_taken(program, rows, stored[0], situation) if len(stored) == 1 else ():
-        if used == len(rows) > 1:
-            yield Decoration((*taken, *ordered(position), _group(position), _lane(tile)), "fibres to warps, tiles to threads")
+        yield Decoration((*ordered(rows[0]), d.Collapse(rows[0], tile, thread), to_threads(thread, "no_races")), "tiles of rows to threads")
+        yield Decoration((*ordered(rows[0]), to_warps(rows[0]), to_threads(tile, "no_races")), "rows to warps, tiles to threads")
+    for position, taken in _positions(program, situation, rows if len(rows) > 1 else ()):
+        fibres = to_warps(position), to_threads(tile, "no_races")
+        yield Decoration((*taken, *ordered(position), *fibres), "fibres to warps, tiles to threads")
 
 
 def _shared_columns(program: Program, situation: Situation, loops: Sequence[str]) -> Iterator[Decoration]:
     """Yield shares of stored entries to warps, whose lanes have tiles of columns."""
-    stored = situation.stored(program)
     warp, entry, tile, element = fresh(program, ("w", "n", "t", "v"))
-    for used, position, taken in positions_taken(program, loops, stored[0], situation) if len(stored) == 1 else ():
-        if used == len(loops) - 1:
-            cut = opened(d.Split(position, warp, entry, 64), factor=SHARE), opened(d.Split(loops[-1], tile, element, 2), factor=TILE)
-            steps = d.Reorder((warp, tile, entry, element)), opened(d.Unroll(entry, 2), factor=TOGETHER), _group(warp)
-            yield Decoration((*taken, *cut, *steps, _lane(tile, "atomics")), "entries to warps, tiles to threads")
+    for position, taken in _positions(program, situation, loops[:-1]):
+        cut = opened(d.Split(position, warp, entry, 64), factor=SHARE), opened(d.Split(loops[-1], tile, element, 2), factor=TILE)
+        steps = d.Reorder((warp, tile, entry, element)), opened(d.Unroll(entry, 2), factor=TOGETHER), to_warps(warp)
+        yield Decoration((*taken, *cut, *steps, to_threads(tile, "atomics")), "entries to warps, tiles to threads")
 
 
 def _sums(program: Program, situation: Situation, loops: Sequence[str]) -> Iterator[Decoration]:
     """Yield sums over the last loop by lanes that have tiles of it: of the entries of a row, and of shares of entries."""
     tile, element, warp, entry = fresh(program, ("t", "v", "w", "n"))
     cut = opened(d.Split(loops[-1], tile, element, 4), factor=WIDE_TILE)
-    lanes = _lane(tile, "parallel_reduction")
+    lanes = to_threads(tile, "parallel_reduction")
     ahead = opened(d.Unroll(loops[-2], 2), factor=TOGETHER)
-    yield Decoration((cut, ahead, _group(loops[0]), lanes), "rows to warps, sums to threads by tiles")
+    yield Decoration((cut, ahead, to_warps(loops[0]), lanes), "rows to warps, sums to threads by tiles")
+    for position, taken in _positions(program, situation, loops[:-1]):
+        share = opened(d.Split(position, warp, entry, 64), factor=SHARE), opened(d.Unroll(entry, 2), factor=TOGETHER)
+        yield Decoration((*taken, cut, *share, to_warps(warp), lanes), "entries to warps, sums to threads by tiles")
+
+
+def _positions(program: Program, situation: Situation, loops: Sequence[str]) -> Iterator[tuple[str, tuple[Part, ...]]]:
+    """Yield one loop over the stored entries that loops follow together, if only one operand is stored, with the directives for it."""
     stored = situation.stored(program)
-    for used, position, taken in positions_taken(program, loops, stored[0], situation) if len(stored) == 1 else ():
-        if used == len(loops) - 1:
-            share = opened(d.Split(position, warp, entry, 64), factor=SHARE), opened(d.Unroll(entry, 2), factor=TOGETHER)
-            yield Decoration((*taken, cut, *share, _group(warp), lanes), "entries to warps, sums to threads by tiles")
-
-
-def _group(loop: str) -> Part:
-    """Return a loop given to warps, which may have fewer lanes than 32."""
-    return opened(d.Parallelize(loop, "gpu_warp", "no_races", d.LANES, 32), chunk=LANES)
-
-
-def _lane(loop: str, race: str = "no_races") -> Part:
-    """Return a loop given to threads, which may have fewer registers than the compiler would give them."""
-    return opened(d.Parallelize(loop, "gpu_thread", race), chunking__chunk=REGISTERS)
+    for used, position, taken in positions_taken(program, loops, stored[0], situation) if loops and len(stored) == 1 else ():
+        if used == len(loops):
+            yield position, taken

@@ -6,9 +6,7 @@ while it runs. Lowering allocates and frees them so (``lowering.lifespans``); on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ..concrete.nodes import Block, Program, Stmt, Where, Workspace, assignments, runs_on_gpu
+from ..concrete.nodes import Program, Stmt, Workspace, assignments, in_sequence, runs_on_gpu
 from ..notation.nodes import accesses
 
 
@@ -16,25 +14,13 @@ def together(program: Program) -> list[tuple[Workspace, ...]]:
     """Return the workspaces that are in memory at one time, for every nest of a program that has all of no other nest's."""
     if runs_on_gpu(program.statement):
         return [program.workspaces]
-    nests = [_tensors(nest) for nest in _nests(program.statement)]
+    nests = [_tensors(nest) for nest in in_sequence(program.statement)]
     spans: list[tuple[Workspace, int, int]] = []
     for space in program.workspaces:
         places = [place for place, used in enumerate(nests) if space.name in used]
         spans += [(space, places[0], places[-1])] if places else []
     sets = [tuple(space for space, first, last in spans if first <= place <= last) for place in range(len(nests))]
     return [one for one in dict.fromkeys(sets) if not any(set(one) < set(other) for other in sets)]
-
-
-def _nests(statement: Stmt) -> Iterator[Stmt]:
-    match statement:
-        case Where(consumer, producer):
-            yield from _nests(producer)
-            yield from _nests(consumer)
-        case Block(statements):
-            for each in statements:
-                yield from _nests(each)
-        case _:
-            yield statement
 
 
 def _tensors(nest: Stmt) -> frozenset[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..concrete.nodes import Assign, Block, Forall, Program, Stmt, Where, assignments
+from ..concrete.nodes import Assign, Forall, Program, Stmt, assignments, in_sequence
 from ..frozen import frozen
 from ..notation.nodes import Access, Expr, accesses
 from ..notation.printer import show
@@ -39,19 +39,7 @@ def read_nest(statement: Stmt) -> Read:
         statement = statement.body
     if isinstance(statement, Assign):
         return Read(tuple(loops), statement)
-    return Read(tuple(loops), None, tuple(map(read_nest, _parts(statement))))
-
-
-def _parts(statement: Stmt) -> Iterator[Stmt]:
-    match statement:
-        case Where(consumer, producer):
-            yield from _parts(producer)
-            yield from _parts(consumer)
-        case Block(statements):
-            for inner in statements:
-                yield from _parts(inner)
-        case _:
-            yield statement
+    return Read(tuple(loops), None, tuple(map(read_nest, in_sequence(statement))))
 
 
 def program_key(program: Program, target: Access) -> tuple[str, ...] | None:

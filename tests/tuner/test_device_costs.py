@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.device_costs import device_cost
+from sparsetune.tuner.device_work import DeviceWork, Work
 from sparsetune.tuner.model import expected_cost, static_choice
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.reports.gpu_cases import kernels_for
@@ -101,14 +104,23 @@ def test_lanes_with_rows_of_their_own_lose_them_from_the_cache_unless_there_are_
     assert few < many
 
 
+def works(given: Problem, schedule: str) -> list[Work]:
+    found = given.concretized()
+    program = apply_schedule(found.program, Schedule(schedule), found.formats, given.constants)
+    return list(DeviceWork(given, program, found.sources).works())
+
+
 def test_entries_whose_rows_several_lanes_share_are_looked_for_at_every_level() -> None:
     shares = "collapse(i, j, f); collapse(f, k, g); pos(g, p, B); split(p, b, q, 512); split(q, t, n, 4); {}"
     units = shares.format("parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, atomics)")
     tensor = np.zeros((40, 30, 20))
     tensor[:, :3, :2] = 1.0
     given = make_problem("y(i) = B(i,j,k) * c(k)", {"B": st.tensor(tensor, "csf"), "c": np.ones(20)}, target="cuda", arch="sm_90")
-    matrix = problem(40, 500, 6)
-    assert expected_cost(given, Schedule(units)) > expected_cost(matrix, Schedule(SHARES))
+    (of_tensor,), (of_matrix,) = works(given, units), works(problem(40, 500, 6), SHARES)
+    assert of_tensor.searches == pytest.approx(math.log2(40) + math.log2(120))
+    assert of_matrix.searches == pytest.approx(math.log2(40))
+    assert of_tensor.tracked == 2 * of_matrix.tracked
+    assert of_matrix.atomics == pytest.approx(40 + 240 / 4, rel=0.05)  # one for each row, and one for each lane
 
 
 def test_rows_that_lanes_gather_alone_cost_a_sector_each() -> None:
@@ -132,9 +144,17 @@ def test_of_measured_mappings_the_cheapest_by_the_model_is_nearly_the_fastest(na
     kept = []
     for kernel in kernels_for(data):
         times = {row.what: row.seconds for row in MEASURED if (row.input, row.kernel) == (name, kernel.name)}
-        mapped = {what: schedule for what, schedule in kernel.schedules() if what in times and schedule is not None}
+        mapped = {what: schedule or "" for what, schedule in kernel.schedules() if what in times}
         if len(mapped) > 2:
             given = kernel.problem(kernel.operands(data))
             cheapest = min(mapped, key=lambda what: expected_cost(given, Schedule(mapped[what])))
             kept.append(min(times[what] for what in mapped) / times[cheapest])
     assert geometric_mean(kept) > 0.75
+    assert min(kept) > 0.5
+
+
+def test_a_thread_alone_takes_far_longer_to_sort_what_it_adds_to_a_table_than_a_warp() -> None:
+    matrix = scipy.sparse.diags_array([1.0] * 17, offsets=range(-8, 9), shape=(50_000, 50_000), format="csr")
+    given = make_problem("C(i,j) = A(i,k) * B(k,j)", {"A": matrix, "B": matrix}, "csr", target="cuda", arch="sm_90")
+    warps = "assemble(C, insert); parallelize(i, gpu_warp, no_races); parallelize([0], j, gpu_thread, no_races)"
+    assert 2 * expected_cost(given, Schedule(warps)) < expected_cost(given, Schedule(""))

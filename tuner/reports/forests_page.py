@@ -108,8 +108,7 @@ _RULES = """\
   known: the counts of its first stage that can be read (128 of SpMM-GEMM, 352 of SpTTM-TTM, 692 of SpMMH-GEMM) are far above those of all
   forests whose producers sum (58, 275 and 58, whatever their buffers), so its space has producers that do not sum.
 
-Forests of transposed matrices are generated too (116 in place of 58 for the kernels with one matrix and two products), but none is left:
-their copy is a buffer of two modes."""
+Forests of transposed matrices are generated too, but none is left: their copy is a buffer of two modes."""
 
 
 def _beside_table_3(points: Sequence[Point]) -> list[str]:

@@ -136,7 +136,8 @@ def _choices(chosen: Sequence[Row], raced: Sequence[Row]) -> Iterator[str]:
     """Yield the table of what the static model chooses, beside the default, the fastest mapping and the best rival of the races."""
     if not chosen:
         return
-    yield "What the static model chooses for each input, before anything is measured: geometric means over inputs, and the least."
+    versions = ", ".join(dict.fromkeys(row.version for row in chosen))
+    yield f"What the static model chose for each input before anything was measured, in version {versions}: geometric means, and the least."
     found = _best_of(chosen, _is_ours)
     beside = [_ratios(_best_of(raced, kept), found) for kept in (_is_default, _is_ours, _is_rival)]
     inputs = Counter(row.kernel for row in found.values())

@@ -41,10 +41,13 @@ class OneMemory:
         """
         candidate = compile_problem(self._problem, schedule)
         run = self._bound(candidate)
-        return (lambda: self._bound(candidate)()) if candidate.converts else run
+        return (lambda: self._converted(candidate)()) if candidate.converts else run
+
+    def _converted(self, candidate: Candidate) -> BoundKernel:
+        return candidate.bind(self._problem.operands, self._problem.threads, self._out)
 
     def _bound(self, candidate: Candidate) -> BoundKernel:
-        run = candidate.bind(self._problem.operands, self._problem.threads, self._out)
+        run = self._converted(candidate)
         if self._out is None and isinstance(result := run(), np.ndarray) and result.ndim:
             self._out = result
         return run

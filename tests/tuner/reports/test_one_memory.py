@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sparsetune.compiler.build.bound import BoundKernel
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.datasets.generate import generate
@@ -39,6 +40,17 @@ def test_a_call_that_stands_alone_converts_each_time(monkeypatch: pytest.MonkeyP
             np.testing.assert_allclose(call(), matrix.to_numpy().sum(axis=1))
         assert len(bound) == times
     assert len({call().ctypes.data for call in calls}) == 1
+
+
+def test_a_call_with_a_sparse_result_converts_and_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = generate("random:uniform:60x40:nnz=300", "csc")
+    memory = OneMemory(make_problem("B(i,j) = 2 * A(i,j)", {"A": matrix}, "csr", threads=1))
+    call = memory.call(Schedule('convert(A, "csr"); reorder(i, j)'))
+    ran: list[object] = []
+    run = BoundKernel.__call__
+    monkeypatch.setattr(BoundKernel, "__call__", lambda one: ran.append(one) or run(one))
+    np.testing.assert_allclose(call().to_numpy(), 2 * matrix.to_numpy())
+    assert len(ran) == 1
 
 
 def test_sparse_results_and_numbers_are_made_anew() -> None:
