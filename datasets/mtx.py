@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiler.errors import DataError
 from ..compiler.format import Format
 from ..compiler.storage.construct import from_entries, tensor
 from ..compiler.storage.tensor import Tensor
@@ -56,14 +57,14 @@ def read_mtx(path: str | os.PathLike[str], format: Format | str | None = None, i
         index_base: the first coordinate: 1, or 0 for files that count from 0.
 
     Raises:
-        DataError: it is no Matrix Market file, or a broken one; the message names file and line.
+        DataError: it is no Matrix Market file, or a broken one; the message names the file, and the line or the entry.
     """
     file = read_text(path)
     header = read_header(file)
     if header.layout == "array":
         return _read_array(file, header, format)
     entries = read_entries(file, header.begin, Layout(len(header.shape), header.field, header.shape, index_base), header.entries)
-    columns, values = with_other_half(entries, header.symmetry)
+    columns, values = with_other_half(entries, header.symmetry, file.path)
     return from_entries(header.shape, columns, values, format)
 
 
@@ -169,12 +170,20 @@ def _guessed_field(file: TextFile, place: int, order: int) -> str:
     return {order: "pattern", order + 2: "complex"}.get(len(file.line_at(begin).split()) if begin < len(file.data) else -1, "real")
 
 
-def with_other_half(entries: Entries, symmetry: str) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
-    """Return all coordinates and values, adding those that a symmetric file leaves out."""
+def with_other_half(entries: Entries, symmetry: str, path: str) -> tuple[tuple[NDArray[Any], ...], NDArray[Any]]:
+    """Return all coordinates and values, adding those that a symmetric file leaves out.
+
+    Raises:
+        DataError: a skew-symmetric matrix has a value other than 0 on its diagonal: no matrix is its own negative transpose then.
+    """
     if symmetry == "general":
         return entries.columns, entries.values
     rows, columns = entries.columns
-    below = np.flatnonzero(rows != columns)
+    apart = rows != columns
+    if symmetry == "skew-symmetric" and np.any(entries.values[~apart]):
+        place = int(rows[~apart & (entries.values != 0)][0]) + 1
+        raise DataError(f"{path}: a skew-symmetric matrix has zeros on its diagonal, but entry ({place}, {place}) is not 0")
+    below = np.flatnonzero(apart)
     other = _mirrored(entries.values[below], symmetry)
     both = np.concatenate([rows, columns[below]]), np.concatenate([columns, rows[below]])
     return both, np.concatenate([entries.values, other])

@@ -88,7 +88,7 @@ def read_part(plan: FilePlan, part: int, parts: int) -> FilePart:
                 read_entries(TextFile(plan.path, file.read(begin) + data), begin, plan.layout)
         raise
     needed = tuple(most + 1 if extent is None else extent for extent, most in zip(plan.layout.extents, entries.greatest, strict=True))
-    columns, values = mtx.with_other_half(entries, plan.symmetry)
+    columns, values = mtx.with_other_half(entries, plan.symmetry, plan.path)
     return FilePart(columns, values, needed, len(entries.values), plan.promised)
 
 

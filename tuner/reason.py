@@ -21,7 +21,8 @@ def reason(problem: Problem, winner: Schedule, speedup: float | None) -> str:
     expected = _expected(problem, winner)
     if expected is not None:
         measured = "which was not measured" if speedup is None else f"{speedup:.2f} times was measured"
-        parts.append(f"the static model expected {expected:.2f} times the default's speed, {measured}")
+        shown = f"{expected:.2f}" if expected >= 0.1 else f"{expected:.1g}"
+        parts.append(f"the static model expected {shown} times the default's speed, {measured}")
     return "; ".join(parts) or "it differs from the default in what the cost models do not see, such as the compiler's flags"
 
 

@@ -8,15 +8,17 @@ code are still worth trying. ``tune-kernel db export results/schedules.jsonl --a
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import IO
 
+from ..compiler.errors import DatabaseError
 from .database.interchange import read_json_lines
 from .records import STOPPED, Decision, Workload, to_json
-from .urls import shipped_file
+from .urls import SHIPPED, shipped_file
 
 MOST_BYTES = 1_000_000
 """Most bytes of the file."""
@@ -26,17 +28,23 @@ _TOLD = ("processor", "system", "vector_bytes", "caches", "cores", STOPPED)
 
 
 def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[Decision, ...]:
-    """Return the decisions that ship for a workload, whatever machine they are of; none where the file is missing.
+    """Return the decisions that ship for a workload, whatever machine they are of; none where the package's own file is missing.
 
     Args:
         workload: that of the problem.
         any_threads: also those for other numbers of threads.
 
     Raises:
-        DatabaseError: the file is damaged.
+        DatabaseError: the file is damaged, or $SPARSETUNE_SHIPPED names none.
     """
     file, asked = shipped_file(), replace(workload, machine="", threads=0 if any_threads else workload.threads)
-    return _read(file, asked) if file is not None and file.exists() else ()
+    if file is None:
+        return ()
+    if not file.is_file():
+        if os.environ.get(SHIPPED):
+            raise DatabaseError(f"{SHIPPED} names {file}, which is no file; set it to '' where no schedules are to ship")
+        return ()
+    return _read(file, asked)
 
 
 @cache

@@ -150,6 +150,8 @@ BROKEN = {
     "%%MatrixMarket matrix array pattern general\n1 1\n": "case.mtx:1: an array has values",
     "%%MatrixMarket matrix coordinate pattern hermitian\n1 1 0\n": "case.mtx:1: a pattern is general or symmetric, not hermitian",
     "%%MatrixMarket matrix coordinate real symmetric\n2 3 0\n": "case.mtx:2: a symmetric matrix is square, not 2 x 3",
+    HEAD.replace("general", "skew-symmetric")
+    + "2 2 3\n1 1 0\n2 1 1\n2 2 5\n": r"case.mtx: a skew-symmetric matrix has zeros on its diagonal, but entry \(2, 2\) is not 0",
     HEAD + "2 2\n1 1 1\n": "case.mtx:2: the size line gives 1 extents; a matrix has rows and columns",
     HEAD + "2 2 2 2\n": "case.mtx:2: the size line gives 3 extents",
     HEAD + "2 two 2\n": "case.mtx:2: the size line holds whole numbers, not 'two'",
