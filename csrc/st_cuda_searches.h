@@ -27,10 +27,10 @@ template <bool wide> struct st_key { typedef int type; };
 template <> struct st_key<true> { typedef int64_t type; };
 template <class A> struct st_key_of;
 template <class T> struct st_key_of<st_array<T>> : st_key<(sizeof(T) > 4)> {};
-/* The last number that comes before a key, or with it; no coordinate is negative. */
+/* The last number that comes before a key, or with it. Distances from a parent's number may be negative; none is the least number. */
 template <class K> ST_DEVICE K st_last_before(int64_t key, bool equal) {
-  const int64_t last = equal ? key : key - 1;
-  return sizeof(K) == sizeof last ? (K)last : last > 0x7fffffff ? (K)0x7fffffff : last < -1 ? (K)-1 : (K)last;
+  const int64_t last = equal ? key : key - 1, most = 0x7fffffff;
+  return (K)(sizeof(K) == sizeof last ? last : last > most ? most : last < -most ? -most - 1 : last);
 }
 /* Whether elements come before a key. */
 template <class A> struct st_before {

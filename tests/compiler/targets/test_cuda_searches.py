@@ -101,24 +101,26 @@ template <class T> void check(const T *crd, int64_t low, int64_t high, int64_t k
   st_download(got, found, sizeof got);
   const int64_t first = std::lower_bound(crd + low, crd + high, key) - crd, past = std::upper_bound(crd + low, crd + high, key) - crd;
   int64_t fibre = low;
-  if (high - low < 5000)
+  const bool ends = high - low < 5000 && (high == low || (int64_t)crd[low] >= 0);
+  if (ends)
     while (fibre < high - 1 && (int64_t)crd[fibre + 1] + fibre < key) fibre++;
-  for (int k = 0; k < (high - low < 5000 ? 10 : 8); k++) {
+  for (int k = 0; k < (ends ? 10 : 8); k++) {
     const int64_t wanted = k == 1 || k == 3 || k == 4 ? past : k < 8 ? first : high > low ? fibre : 0;
     if (got[k] == wanted && !host.status()) continue;
     if (wrong++ < 5) printf("%d of %d bytes: %lld .. %lld, %lld: %lld, not %lld; %s\\n", k, (int)sizeof(T), (long long)low,
                             (long long)high, (long long)key, (long long)got[k], (long long)wanted, st_trouble());
   }
 }
-template <class T> void few() {
+template <class T> void few(int64_t least = 0) {
   std::mt19937 random(5);
   for (int64_t count : {0, 1, 2, 3, 31, 32, 33, 34, 70, 1025}) {
     std::vector<T> crd(count + 9);
-    for (T &each : crd) each = (T)(random() % (count + 3));
+    for (T &each : crd) each = (T)(least + random() % (count + 3));
     std::sort(crd.begin(), crd.end());
     st_adopt(crd.data(), crd.size() * sizeof(T), false);
-    for (int64_t key : {(int64_t)0, (int64_t)1, count / 2, count, count + 3, (int64_t)-1, (int64_t)-7, INT64_C(0x7fffffff),
-                        INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(1) << 50})
+    for (int64_t key : {(int64_t)0, (int64_t)1, count / 2, count, count + 3, (int64_t)-1, (int64_t)-7, least, least + count / 2,
+                        INT64_C(0x7fffffff), -INT64_C(0x7fffffff), INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(1) << 50,
+                        -(INT64_C(1) << 40)})
       for (int64_t low : {0, 7}) check(crd.data(), low, low + count, key);
     st_disown(crd.data());
   }
@@ -136,6 +138,9 @@ int main() {
   few<uint16_t>();
   few<int32_t>();
   few<int64_t>();
+  few<int32_t>(-40);
+  few<int32_t>(-INT64_C(0x7fffffff));
+  few<int64_t>(-(INT64_C(1) << 33));
   many<int32_t>(5);
   many<int32_t>(0x7fffffff - 29);
   many<int64_t>(INT64_C(1) << 33);
