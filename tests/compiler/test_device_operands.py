@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import shutil
 from types import SimpleNamespace
 from typing import Any
@@ -176,40 +175,6 @@ def test_a_result_that_begins_with_infinity_is_filled_where_it_is(count: int) ->
     made = bound.kernel.executable.empty((count,), np.dtype(float))
     bound.launch.fill(made, np.inf)
     assert (made.to_numpy() == np.inf).all()
-
-
-NO_RESERVE = 0x4000
-"""Linux: memory that is not touched is none."""
-
-TILES = (
-    f"collapse(i, j, f); pos(f, p, A); split(p, b, q, {1 << 30}); split(q, t, n, {1 << 24}); parallelize(b, gpu_block, %s);"
-    " parallelize(t, gpu_thread, %s)"
-)
-
-
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        "parallelize(i, gpu_thread, no_races)",
-        "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, parallel_reduction)",
-        "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, atomics)",
-        TILES % ("no_races", "atomics"),
-        TILES % ("temporary", "temporary"),
-        TILES.replace("split(p, b", "merge_path(p, m); split(m, b") % ("no_races", "atomics"),
-    ],
-    ids=["thread", "warp", "block", "nonzeros", "carried", "merge path"],
-)
-def test_positions_beyond_32_bits(schedule: str) -> None:
-    """The arrays reach over more elements than 32 bits count; only those behind are in memory."""
-    begin, matrix = (1 << 31) + 5, scipy.sparse.csr_array(np.arange(1.0, 61.0).reshape(12, 5) % 4)
-    many = begin + matrix.nnz
-    room = mmap.mmap(-1, 16 * many, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
-    coordinates, values = np.frombuffer(room, np.int64, many), np.frombuffer(room, np.float64, many, 8 * many)
-    coordinates[begin:], values[begin:] = matrix.indices, matrix.data
-    far = SimpleNamespace(indptr=matrix.indptr.astype(np.int64) + begin, indices=coordinates, data=values, shape=matrix.shape)
-    x = np.arange(1.0, 6.0)
-    kernel = on_executor(SPMV, {"A": "csr"}, schedule)
-    np.testing.assert_array_equal(kernel(A=Rows(far), x=Foreign(x)).to_numpy(), matrix @ x)
 
 
 def test_scalars_float32_and_minima() -> None:
