@@ -54,6 +54,7 @@ def lower_known(context: Context, scope: Scope, pending: Known, statement: Stmt)
                 occupied, further = [is_entry], ((positions, position),)
             case _:
                 further = following(context, inside, index)
+                inside = _kept_in_range(context, inside, further)
         body = lower_known(context, inside, (*further, *rest), statement)
         occupied += _slots(context, shape, inside)
         inner += [If(every(occupied), Steps(tuple(body)))] if occupied and body else body
@@ -80,6 +81,14 @@ def _in_range(scope: Scope, index: str, value: Value) -> list[Value]:
         return []
     low = [] if is_constant(own.low, 0) else [compare(">=", value, own.low)]
     return [*low, compare("<", value, own.high)]
+
+
+def _kept_in_range(context: Context, scope: Scope, found: Known) -> Scope:
+    """Return the scope in which recovered values are tested where they may lie outside the ranges of their indices."""
+    for index, _ in found:
+        if index not in scope.windows and context.graph.possibly_out_of_bounds(index, context.extents):
+            scope = scope.narrow(index, window(context, scope, index))
+    return scope
 
 
 def _in_tile(context: Context, scope: Scope, tiles: Tiles, number: Value, steps: list[Step]) -> tuple[Scope, Known]:
@@ -139,4 +148,4 @@ def parent_at(
     level = context.tensors.storage(scope, access).levels[depth]
     if within is not None and isinstance(level.kind, Segmented):
         return parent_among(level, position, *within)
-    return level.kind.parent(level, position, context.tensors.level_length(scope, access, depth) if level.kind.has_segments else ZERO)
+    return level.kind.parent(level, position, context.tensors.level_length(scope, access, depth))

@@ -108,13 +108,16 @@ def known(context: Context, scope: Scope) -> Callable[[str], Value]:
 
 
 def following(context: Context, scope: Scope, index: str) -> tuple[tuple[str, Value], ...]:
-    """Return the coordinates that follow from an index and the other children of its relation; empty if one of these has no value."""
-    relation = context.graph.maker(index)
+    """Return what follows from an index and the other children of its relation; empty if one of these has no value.
+
+    Coordinates follow from anything, positions from positions alone: for a coordinate they would have to be searched.
+    """
+    graph, relation = context.graph, context.graph.maker(index)
     if relation is None or not all(child in scope.coordinates for child in relation.children):
         return ()
     here = Here(context, scope)
-    parents = (parent for parent in relation.determines(context.graph) if context.graph.space(parent) == "coordinate")
-    return tuple((parent, relation.recover_parent(parent, here)) for parent in parents)
+    found = (parent for parent in relation.determines(graph) if graph.space(parent) in ("coordinate", graph.space(index)))
+    return tuple((parent, relation.recover_parent(parent, here)) for parent in found)
 
 
 def extent_of(context: Context, index: str) -> Value:

@@ -1,4 +1,4 @@
-"""Three relations and their directives that no file of the compiler knows: one class each, and a function that puts its loop."""
+"""Four relations and their directives that no file of the compiler knows: one class each, and a function that puts its loop."""
 
 from __future__ import annotations
 
@@ -109,6 +109,51 @@ class OrderedShift(Shift):
 
 
 @dataclass(frozen=True)
+class Dealt(Relation):
+    """``parent`` dealt out in turn, as cards are: ``parent = low + turn * hands + hand``; in the last turn it may leave its range."""
+
+    parent: str
+    hand: str
+    turn: str
+    hands: int
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.hand, self.turn)
+
+    def recover_parent(self, parent: str, recovery: Recovery[Value]) -> Value:
+        arith = recovery.arithmetic
+        offset = arith.add(arith.mul(recovery.value(self.turn), arith.constant(self.hands)), recovery.value(self.hand))
+        return arith.add(recovery.bounds(self.parent)[0], offset)
+
+    def recover_child(self, child: str, recovery: Recovery[Value]) -> Value:
+        arith, hands = recovery.arithmetic, recovery.arithmetic.constant(self.hands)
+        offset = arith.sub(recovery.value(self.parent), recovery.bounds(self.parent)[0])
+        return arith.mod(offset, hands) if child == self.hand else arith.floordiv(offset, hands)
+
+    def child_bounds(self, child: str, recovery: Recovery[Value]) -> Bounds[Value]:
+        arith, hands = recovery.arithmetic, recovery.arithmetic.constant(self.hands)
+        return arith.constant(0), hands if child == self.hand else arith.ceildiv(recovery.length(self.parent), hands)
+
+    def child_extent(self, child: str, graph: Provenance, extents: Mapping[str, int]) -> int | None:
+        whole = graph.constant_extent(self.parent, extents)
+        return self.hands if child == self.hand else None if whole is None else -(-whole // self.hands)
+
+    def child_low(self, child: str, graph: Provenance) -> int | None:
+        return 0
+
+    def overruns(self, parent: str, graph: Provenance, extents: Mapping[str, int]) -> bool:
+        return super().overruns(parent, graph, extents) or not graph.divisible(self.parent, self.hands, extents)
+
+    def __str__(self) -> str:
+        return f"{self.parent} = {self.turn} * {self.hands} + {self.hand}"
+
+
+@dataclass(frozen=True)
 class Reverse(d.Directive):
     """Run through a loop backwards."""
 
@@ -136,6 +181,18 @@ class Displace(ShiftBy):
     keyword = "displace"
 
 
+@dataclass(frozen=True)
+class Deal(d.Directive):
+    """Deal the iterations of a loop out in turn."""
+
+    keyword = "deal"
+    parameters = (d.Parameter("index", "index"), d.Parameter("hand", "new"), d.Parameter("turn", "new"), d.Parameter("hands", "integer"))
+    index: str
+    hand: str
+    turn: str
+    hands: int
+
+
 def reverse(program: Program, directive: Reverse, context: Context) -> Program:
     return replace_loop(program, directive.index, Reversal(directive.index, directive.child), directive.path)
 
@@ -148,15 +205,22 @@ def displace(program: Program, directive: Displace, context: Context) -> Program
     return replace_loop(program, directive.index, OrderedShift(directive.index, directive.child, directive.amount), directive.path)
 
 
+def deal(program: Program, directive: Deal, context: Context) -> Program:
+    relation = Dealt(directive.index, directive.hand, directive.turn, directive.hands)
+    return replace_loop(program, directive.index, relation, directive.path)
+
+
 @pytest.fixture(autouse=True)
 def _directives() -> Iterator[None]:
     register(Reverse, reverse)
     register(ShiftBy, shift)
     register(Displace, displace)
+    register(Deal, deal)
     yield
     unregister(Reverse)
     unregister(ShiftBy)
     unregister(Displace)
+    unregister(Deal)
 
 
 CASES = (
@@ -195,6 +259,16 @@ CASES = (
     ("Z(i,j) = B(i,j) + C(i,j)", "B=csr C=csr Z=csr", "displace(i, s, 7); parallelize(s, cpu_thread, no_races); assemble(Z, insert)"),
     ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr C=csr", "displace(k, s, 7); displace([0], j, t, 3)"),
     ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", "B=csr Z=csr", "displace(j, s, 1); displace(k, t, 2)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "deal(i, w, t, 3)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "deal(i, w, t, 3); split(t, a, b, 2); deal(b, c, e, 4)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "split(i, a, b, 8); deal(b, w, t, 3); reorder(t, w)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "deal(i, w, t, 3); collapse(w, t, f)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "pos(j, p, A); deal(p, w, t, 3)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr", "collapse(i, j, f); pos(f, p, A); deal(p, w, t, 3); parallelize(w, cpu_thread, atomics)"),
+    ("y(i) = A(i,j) * x(j)", "A=dcsr x=compressed", "deal(i, w, t, 4); deal(j, u, v, 2)"),
+    ("Y(i,k) = A(i,j) * X(j,k)", "A=csr", "deal(k, w, t, 4); reorder(t, w); parallelize(w, cpu_vector, no_races)"),
+    ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr C=csr", "deal(i, v, t, 4)"),
+    ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", "B=csr Z=csr", "pos(j, p, B); deal(p, w, t, 4); parallelize(t, cpu_thread, no_races)"),
 )
 
 
@@ -205,7 +279,9 @@ def test_a_relation_of_ones_own_is_lowered_and_right(expression: str, kinds: str
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("schedule", ["reverse(i, r); split(r, a, b, 2); parallelize(a, cpu_thread, no_races)", "shift(i, s, 3)"])
+@pytest.mark.parametrize(
+    "schedule", ["reverse(i, r); split(r, a, b, 2); parallelize(a, cpu_thread, no_races)", "shift(i, s, 3)", "deal(i, w, t, 3)"]
+)
 def test_it_is_compiled_too(schedule: str) -> None:
     case = Scheduled(0, "y(i) = A(i,j) * x(j)", kinds_of("A=csr"), schedule)
     assert scheduled.fault(case, case.compiled()) is None
