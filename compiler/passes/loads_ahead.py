@@ -66,7 +66,14 @@ class Phases:
     loads: tuple[Step, ...]
     rest: Step
     dealt: tuple[For, Phases] | None = None
-    """A loop between the two parts that is dealt out to lanes, with its phases; one such loop makes the sums of all iterations."""
+    """A loop between the two parts that is dealt out to lanes, with its phases; one such loop computes for all iterations."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether lanes write only what the loads of an iteration declare, of which every iteration has its own."""
+        assert self.dealt is not None
+        made = {name for step in (*self.loads, *self.dealt[1].loads) for name in _made(step)}
+        return made.issuperset(_written(self.dealt[1].rest))
 
 
 def _phases(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
@@ -87,7 +94,10 @@ def _around_lanes(loop: For, constant: frozenset[str], fresh: Callable[[str], st
     if dealt.private or dealt.finish or _length(dealt) is None or nodes_of(rest, For, If, While, Declare):
         return None
     inner = phases_of(dealt, constant, fresh)
-    return None if inner is None else Phases(tuple(steps[: places[0]]), rest, (dealt, inner))
+    if inner is None:
+        return None
+    found = Phases(tuple(steps[: places[0]]), rest, (dealt, inner))
+    return found if found.is_apart or not rest.statements else None
 
 
 def phases_of(loop: For, constant: frozenset[str], fresh: Callable[[str], str]) -> Phases | None:
@@ -180,9 +190,12 @@ def iterations_at(
         made = rows | {name: fresh(f"{name}_{number}") for step in (*each, *each_of_lanes) for name in _made(step)}
         loads.append([_renamed(step, variable, at, made) for step in each])
         of_lanes.append([_renamed(step, variable, at, made) for step in each_of_lanes])
-        sums += [_renamed(inner.rest, variable, at, made)] if inner else []
+        present = None if there is None or number == 0 else there(number)
+        if inner:
+            summed = _renamed(inner.rest, variable, at, made)
+            sums.append(summed if present is None or phases.is_apart else If(present, summed))
         computed = _renamed(phases.rest, variable, at, made)
-        rest.append(computed if there is None or number == 0 else If(there(number), computed))
+        rest.append(computed if present is None else If(present, computed))
     if dealt is not None:
         rest.insert(0, replace(dealt, body=Steps((*once_of_lanes, *_in_turn(of_lanes), *sums))))
     return Steps((*found, *once, *_in_turn(loads), *rest))
@@ -192,8 +205,7 @@ def _varying(phases: Phases, variable: Var) -> set[str]:
     """Return the names of variables and arrays that differ between iterations."""
     inner = phases.dealt[1] if phases.dealt else None
     computed = (phases.rest, *((inner.rest,) if inner else ()))
-    found = {variable.name, *(node.variable.name for step in computed for node in nodes_of(step, SetVar))}
-    found |= {node.array for step in computed for node in nodes_of(step, Store)}
+    found = {variable.name, *(name for step in computed for name in _written(step))}
     for step in (*phases.loads, *(inner.loads if inner else ())):
         match step:
             case Declare(made) if not found.isdisjoint(_names(step.value)):
@@ -201,6 +213,12 @@ def _varying(phases: Phases, variable: Var) -> set[str]:
             case Run(_, (ArrayRef(row), *_)) if not found.isdisjoint(_names(step)):
                 found.add(row)
     return found
+
+
+def _written(step: Step) -> set[str]:
+    """Return the names of variables and arrays that a step changes, or that a function it runs may change."""
+    found = {node.variable.name for node in nodes_of(step, SetVar)} | {node.array for node in nodes_of(step, Store)}
+    return found | {array.array for run in nodes_of(step, Run) for array in nodes_of(run, ArrayRef)}
 
 
 def _names(node: Node) -> set[str]:

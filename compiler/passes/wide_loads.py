@@ -23,6 +23,7 @@ from ..ir.nodes import (
     If,
     Load,
     Node,
+    Once,
     Run,
     SetVar,
     Step,
@@ -103,7 +104,7 @@ def _widened(
 
 def whole_iterations(loop: For, declared: Mapping[str, Value]) -> int | None:
     """Return how many iterations a loop has, if that is a small constant and its body has no conditions; else None."""
-    if not isinstance(loop.tag, Unroll | None) or nodes_of(loop.body, If, While, For, Grow, Run, Allocate):
+    if not isinstance(loop.tag, Unroll | None) or nodes_of(loop.body, If, Once, While, For, Grow, Run, Allocate):
         return None
     match loop.low, value_of(loop.high, declared):
         case Const(low), Const(high):

@@ -32,7 +32,9 @@ SHARES = (
     "collapse(i, j, f); pos(f, p, A); split(p, b, q, 32); split(q, w, n, 8); split(k, t, k1, 4); reorder(b, w, t, n, k1); unroll(n, 4);"
     " parallelize(b, gpu_block, no_races); parallelize(w, gpu_warp, no_races); parallelize(t, gpu_thread, atomics)"
 )
-SCHEDULES = {"rows": ROWS, "tiles of rows": TILES, "shares": SHARES}
+ADDED = "unroll(j, 3); parallelize(i, gpu_warp, no_races); parallelize(k, gpu_thread, no_races)"
+WARPS = "parallelize(i, gpu_warp, no_races)"
+SCHEDULES = {"rows": ROWS, "tiles of rows": TILES, "shares": SHARES, "rows added in memory": ADDED, "all lanes alike": WARPS}
 
 
 def on_device(schedule: str) -> str:
