@@ -14,6 +14,11 @@ Typed = tuple[tuple[str, object], ...]
 """A tuple of (dimension, value), sorted: orders of indices do not matter."""
 
 
+def clause(predicate: str, *arguments: Term) -> Clause:
+    """Return the clause of a predicate and its arguments."""
+    return Clause(predicate, arguments)
+
+
 def answers(query: Query, relations: Relations, values: Iterable[object]) -> set[tuple]:
     """Return the head tuples of a query, with every variable tried on every value; a clause is checked once all its variables have
     values."""

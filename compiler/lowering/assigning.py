@@ -55,7 +55,7 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
     if race is None:
         return [Store(stored.values, position, value, op)]
     meeting = tuple(loop for loop in scope.parallel if _meets(context, loop, target))
-    carry = carry_of(context, scope, target, stored, meeting) if meeting[0].unit != "cpu_thread" else None
+    carry = carry_of(context, scope, stored, meeting) if meeting[0].unit != "cpu_thread" else None
     return [_kept_apart(context, scope, stored, position, value, op, race, carry)]
 
 

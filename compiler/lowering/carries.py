@@ -16,11 +16,11 @@ from .context import Context
 from .scope import ParallelLoop, Scope
 
 
-def carry_of(context: Context, scope: Scope, target: Access, stored: Storage, meeting: tuple[ParallelLoop, ...]) -> Carry | None:
+def carry_of(context: Context, scope: Scope, stored: Storage, meeting: tuple[ParallelLoop, ...]) -> Carry | None:
     """Return where each thread keeps the sum for its first component; None if threads do not write components in order.
 
     Args:
-        target: a component of the result, stored in ``stored``.
+        stored: the result.
         meeting: the parallel loops around, outermost first, of which two iterations may add to the same component.
     """
     names = tuple(loop.index for loop in meeting)

@@ -76,7 +76,7 @@ def _strategy(
     passing = any(_next_kind(context, scope, access).passes for access in operands)
     if tag.merge == "bitmap" and len(operands) > 1 and not context.wide and not passing:  # 64-bit extents: no array has room for the range
         return scattered(context, scope, index, window, statement, found, body)
-    if only_point(found) is None and has_parts(context, statement):
+    if only_point(found) is None and has_parts(statement):
         return united(context, scope, index, window, statement, found, body)
     if len(operands) == 1:
         return _single(context, scope, index, window, statement, tag, operands[0], body)
@@ -242,7 +242,7 @@ def _accompanied(
                 access: with_segment(context, scope, cursor, variable, present[access], before) for access, cursor in cursors.items()
             }
             inside = scope.know(index, variable).inside(index)
-            if has_parts(context, statement):
+            if has_parts(statement):
                 inner = undecided(context, inside, statement, list(cursors.values()), present, body)
             else:
                 inner = _branches(context, inside, statement, list(cursors.values()), present, body)

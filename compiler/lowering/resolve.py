@@ -103,7 +103,7 @@ def _written(context: Context, workspace: str, here: Patterns) -> Domain:
     return unite(here.remaining(assign, loops).domain for loops, assign in context.writes(workspace))
 
 
-def has_parts(context: Context, statement: Stmt) -> bool:
+def has_parts(statement: Stmt) -> bool:
     """Whether a statement consists of several statements that can be lowered one by one."""
     return any(isinstance(node, Block) or (isinstance(node, Where) and node.local is None) for node in walk(statement))
 
@@ -166,7 +166,7 @@ def _located(
     found = hit if above_found is None else every([above_found, hit])  # a level may have a hit below no parent
     inside = scope.guarded()
     past = None if level.unique else level.search(position, high, value, "upper_bound")
-    if has_parts(context, statement):  # each part asks on its own whether it is there
+    if has_parts(statement):  # each part asks on its own whether it is there
         present = Var(context.names.local(f"in_{storage.name}"), BOOL)
         steps.append(Declare(present, found))
         end = past and named(context, f"q_{storage.name}{depth}", Select(present, past, position, I64), steps)

@@ -143,7 +143,7 @@ def _body(
         found_there.append(with_segment(context, scope, cursor, current, here, steps))
         present[cursor.access] = here
     known = scope.guarded().inside(index).know(index, current)
-    if has_parts(context, statement):
+    if has_parts(statement):
         for cursor in stepped:
             known = known.found(cursor.access, cursor.place(known))
         return undecided(context, known, statement, found_there, present, body)

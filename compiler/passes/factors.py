@@ -17,11 +17,11 @@ from .sums import only_adds
 
 def take_out_factors(function: Function, setting: Setting) -> Function:
     """Return a kernel whose sums in vectors multiply by loop-invariant factors once, after their loop."""
-    body = transform_loops(function.body, lambda loop: _without(loop, setting, function))
+    body = transform_loops(function.body, lambda loop: _without(loop, setting))
     return replace(function, body=as_steps(body))
 
 
-def _without(loop: For, setting: Setting, function: Function) -> Step:
+def _without(loop: For, setting: Setting) -> Step:
     """Return a loop without its invariant factors, and the multiplications after it."""
     if not isinstance(loop.tag, Vector) or not _surely_runs(loop) or not only_adds(loop):
         return loop

@@ -175,7 +175,7 @@ class _Listing:
         if threads < 2 or not whole or structure.origin in _ALSO_SERIAL:
             yield SERIAL
         if "threads" in self._selection.opened:
-            yield from shares(structure.program, situation, threads)
+            yield from shares(structure.program, threads)
 
     def library(self) -> Iterator[Candidate]:
         """Yield the schedules of the library for the same expression, unchanged."""

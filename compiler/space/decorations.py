@@ -101,7 +101,7 @@ def _outermost(program: Program, loop: str, graph: Provenance) -> Decoration:
     return Decoration((shared,), "rows")
 
 
-def shares(program: Program, situation: Situation, threads: int) -> Iterator[Decoration]:
+def shares(program: Program, threads: int) -> Iterator[Decoration]:
     """Yield the outermost loop cut into as many pieces as threads shall run: all threads, half of them, down to one."""
     loops = chain(program.statement, ())
     if threads < 2 or not loops:

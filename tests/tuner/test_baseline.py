@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from sparsetune.compiler.errors import DataError
-from sparsetune.tuner.nightly import Entry, read_baseline, write_baseline
+from sparsetune.tuner.nightly import Entry, load_baseline, write_baseline
 from sparsetune.tuner.nightly.reference import Reference
 
 GOOD = [
@@ -26,12 +26,12 @@ def test_baselines_of_before_there_were_references_are_read(tmp_path: Path) -> N
     for entry in content["entries"]:
         del entry["reference"]
     (tmp_path / "base.json").write_text(json.dumps(content))
-    assert read_baseline(tmp_path / "base.json") == {entry.key: replace(entry, reference=None) for entry in GOOD}
+    assert load_baseline(tmp_path / "base.json").entries == {entry.key: replace(entry, reference=None) for entry in GOOD}
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     write_baseline(tmp_path / "base.json", GOOD)
-    assert read_baseline(tmp_path / "base.json") == {entry.key: entry for entry in GOOD}
+    assert load_baseline(tmp_path / "base.json").entries == {entry.key: entry for entry in GOOD}
 
 
 NONE = [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema": ' + b"1" * 6_000 + b"}", b"[]", b"3", b'"schema"', b"{}"]
@@ -41,7 +41,7 @@ NONE = [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema": ' + b"1" * 6_000 + b"}", 
 def test_files_that_are_no_baseline(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "base.json").write_bytes(content)
     with pytest.raises(DataError, match=r"base\.json is no baseline file") as caught:
-        read_baseline(tmp_path / "base.json")
+        load_baseline(tmp_path / "base.json")
     assert str(caught.value).isprintable()
 
 
@@ -74,5 +74,5 @@ def test_baselines_that_were_changed_by_hand(tmp_path: Path, change: Callable[[d
     change(content)
     path.write_text(json.dumps(content))
     with pytest.raises(DataError, match=r"base\.json") as caught:
-        read_baseline(path)
+        load_baseline(path)
     assert str(caught.value).isprintable()

@@ -55,11 +55,6 @@ TaskSet = tuple[Query, ...]
 """A union of conjunctive queries."""
 
 
-def clause(predicate: str, *arguments: Term) -> Clause:
-    """Return the clause of a predicate and its arguments."""
-    return Clause(predicate, arguments)
-
-
 def variables(clauses: Iterable[Clause]) -> frozenset[Term]:
     """Return all terms of some clauses."""
     return frozenset(term for _, arguments in clauses for term in arguments)

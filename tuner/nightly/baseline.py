@@ -73,11 +73,6 @@ class Baseline:
     code: str = ""
 
 
-def read_baseline(path: Path) -> dict[tuple[str, str], Entry]:
-    """Return the entries of a baseline file by kernel and input. Raises ``DataError`` as ``load_baseline``."""
-    return load_baseline(path).entries
-
-
 def load_baseline(path: Path) -> Baseline:
     """Read a baseline file.
 

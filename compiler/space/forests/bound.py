@@ -46,7 +46,7 @@ class LeastWork:
         depths = dict[int, int]()
         for operand, chain in self._contraction.chains:
             for index in takewhile(runs.__contains__, chain):
-                runs[index] = min(runs[index], self._sizes.run(self._contraction, operand, chain, index))
+                runs[index] = min(runs[index], self._sizes.run(operand, chain, index))
                 depths[operand] = depths.get(operand, 0) + 1
         together = self._sizes.joined(depths) if len(depths) > 1 else None
         if together is None:

@@ -42,7 +42,7 @@ class Sizes:
         """Return how many elements a dense buffer over some indices has."""
         return prod((self.extent(contraction, index) for index in members(mask)), start=1.0)
 
-    def run(self, contraction: Contraction, operand: int, chain: tuple[int, ...], index: int) -> float:
+    def run(self, operand: int, chain: tuple[int, ...], index: int) -> float:
         """Return how long a fibre of a sparse operand is on average in the level of an index."""
         level = chain.index(index)
         counts = self.fibres[operand]
@@ -87,7 +87,7 @@ def iterations(peel: Peel, sizes: Sizes) -> float:
         before, after = sizes.joined(around), sizes.joined(inside)
         if before and after is not None:
             return after / before
-    runs = [sizes.run(contraction, operand, chain, peel.loop) for operand, chain in driving]
+    runs = [sizes.run(operand, chain, peel.loop) for operand, chain in driving]
     return min(runs, default=sizes.extent(contraction, peel.loop))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from query_samples import answers, canonical_database, contained_on, typed
+from query_samples import answers, canonical_database, clause, contained_on, typed
 from sparsetune.tuner.asymptotic.homomorphism import find_homomorphism, implies
 from sparsetune.tuner.asymptotic.normal_form import canonical, core, renamed, shifted
 from sparsetune.tuner.asymptotic.premises import Premises, Rule
-from sparsetune.tuner.asymptotic.query import Clause, Query, Variable, clause
+from sparsetune.tuner.asymptotic.query import Clause, Query, Variable
 
 # Every predicate's modes have dimensions; a variable may only stand where its dimension does.
 PREDICATES = {"B": ("I", "I"), "C": ("I", "J"), "d": ("J",)}

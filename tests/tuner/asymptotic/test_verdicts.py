@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from query_samples import answers, closed, joined, parts, typed
+from query_samples import answers, clause, closed, joined, parts, typed
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.tuner.asymptotic.compare import compare
 from sparsetune.tuner.asymptotic.model import CostModel
-from sparsetune.tuner.asymptotic.query import Clause, Query, Variable, clause
+from sparsetune.tuner.asymptotic.query import Clause, Query, Variable
 
 Database = dict[str, set[tuple]]
 
