@@ -116,8 +116,10 @@ def _expected(trial: Trial) -> float:
 
 
 def _surest(default: Trial, others: Sequence[Trial]) -> Trial:
-    """Return the fastest that is surely faster than the default by undisturbed trials of both; if there is none, the fastest. (A time that
-    was taken in company may be too short, and its interval is wide: beside the default it decides nothing, and kept out what does.)"""
+    """Return the fastest that is surely faster than the default by undisturbed trials of both; if there is none, the fastest.
+
+    A time that was taken in company may be too short, and its interval is wide: that trial would lead, and decide nothing.
+    """
     sure = [trial for trial in others if not (trial.disturbed or default.disturbed) and _compared(default, trial).low > 1]
     return min(sure or others, key=_expected)
 

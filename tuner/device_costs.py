@@ -32,19 +32,19 @@ class Device:
         near: bytes of a first-level cache, above which what lanes go through alone is lost from it.
         launch: time of a kernel that does nothing.
         thread, warp, block: time until one has its first operands.
-        search: of one step of the search for the first row of a share.
-        meets: added to the begin of units that share rows.
+        search: time of a step of the search for the first row of a share.
+        meets: time by which units that share rows begin later.
         wait: time of one stored entry of a lane that waits for its operands.
-        together: n entries whose loads are under way together wait n to this power less.
+        together: entries whose loads are under way n at a time wait 1 / n**together as long.
         iteration: time of an iteration of a lane; ``element`` of one of the elements of a tile in registers.
-        rewriting: added to it where a lane adds to an element in memory.
-        tail: turns of units that the last ones take longer than all would if they ended together.
+        rewriting: further time of an iteration in which a lane adds to an element in memory.
+        tail: further turns at the end of a kernel, since units do not all end together.
         row: time of looking whether a row ends.
         reduction: time of a step in which lanes combine sums.
         insertion: time in which a lane adds an entry to a table.
-        sector, instruction, shuffle: the part of them that the whole device takes for one.
-        atomic, key: the same for one update of a result, or of a table.
-        near_byte, byte: the same for a byte from the second-level cache, and from memory.
+        sector, instruction, shuffle: time of one of these, the device being busy with as many as it can.
+        atomic, key: the same of an update of a result, and of a table.
+        near_byte, byte: the same of a byte from the second-level cache, and from memory.
         carried: time of the kernels that add up the rows which several units share.
         conversion: time in which the processor converts a stored entry, and a copy brings it to the device.
     """

@@ -2,8 +2,8 @@
 
 What is known is weighed by the gain over the default that is to be expected, doubts taken off:
 
-1. *exact*: a campaign on this machine decided for these very sizes and patterns, with this version, this compiler and these flags. What
-   any of them has changed for is evidence still, as a similar input at distance 0, and ``tune`` tries it again.
+1. *exact*: a campaign on this machine decided for these very sizes and patterns, with this version, this compiler and these flags. Where
+   one of these has changed, the record still counts as that of a similar input at distance 0, and ``tune`` tries its schedule again.
 2. *similar*: the nearest inputs of the same kernel, formats, dtypes, target and threads on this machine, no farther away than
    ``SIMILAR_BOUND`` (``features.distance``). Every schedule that won on one of them is judged by what was measured of it on all of
    them, near ones counting more; the farther they are, the larger is the doubt. Where this machine knows none, those of a machine of the

@@ -183,7 +183,7 @@ def _unrolled(
 
 
 def _are_joined(problem: Problem, candidate: Candidate) -> bool:
-    """Return whether rows of different parents are alike to code, as where each is summed up to an entry of a result of their pattern."""
+    """Return whether one loop goes through the rows of all parents: each row is summed up to an entry of a result with their pattern."""
     formats, target = problem.concretized().formats, result_leaf(candidate.program)[1].target
     situation = Situation(candidate.program, formats, problem.extents)
     return not formats[target.tensor].is_dense and shares_pattern(candidate.program, situation)

@@ -32,8 +32,8 @@ class LoopTag:
     Attributes:
         unit: cpu_thread, cpu_vector, gpu_block, gpu_warp, gpu_thread.
         race: no_races, ignore_races, atomics, temporary, parallel_reduction.
-        chunking: static, dynamic or guided, as in OpenMP; ``chunk`` its chunk in iterations. Or lanes; ``chunk`` how many a warp has. Or
-            registers; ``chunk`` how many a thread has at most.
+        chunking: static, dynamic or guided, as in OpenMP, where ``chunk`` counts the iterations of a chunk; "lanes", where it counts the
+            lanes of a warp; or "registers", where it is the most registers of a thread.
         unroll: unroll factor.
         merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
         prefetch: (operand, iterations ahead) pairs; see ``said_of`` for what names an operand.
@@ -195,7 +195,7 @@ class Block(Stmt):
 
 @frozen
 class Unless(Stmt):
-    """``body`` but where two indices are equal."""
+    """``body``, except where two indices are equal."""
 
     first: str
     second: str

@@ -2,8 +2,8 @@
 
 ``for p: atomic y[i] += ...`` locks one element for every p. Where nothing else in the loop touches ``y``, the sum is made in a
 variable of the thread, or in a small array for the elements of a row, and added atomically once after the loop. Where threads have
-tiles of equally many positions, as in ``for p in max(pos[i], low) .. min(pos[i + 1], high)``, a segment that lies inside its tile is
-nobody else's, and is added without a lock, be its row short enough to be gathered or not.
+tiles of equally many positions, as in ``for p in max(pos[i], low) .. min(pos[i + 1], high)``, no other thread adds to the row of a segment
+that lies inside its tile, so that no lock is needed, however long the row is.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two times taken minutes apart on a shared machine say little; two taken one after the other, again and again, say which is faster
 whatever the machine does meanwhile. The interval of the median ratio comes from order statistics (the sign test), so that it
 assumes nothing about the noise. But while other programs keep the cores, a schedule of two threads is no faster than one of a thread. So
-disturbed rounds are repeated. They count only if there are too few others, and then all bursts by processor time (``Sample.by_work``).
+disturbed rounds are repeated. They count only if there are too few others; all bursts then count by processor time (``Sample.by_work``).
 A burst may have one or two samples that had all cores by luck while other programs came and went. These still shared memory and caches,
 and take up to three times as long as alone, so rounds with such bursts too count only if there are too few without.
 """

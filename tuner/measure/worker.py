@@ -224,8 +224,8 @@ class Service:
         return self._bound[schedule]
 
     def _alone(self, once: Contestant, binding: Contestant, conversion: float) -> Contestant:
-        """Return calls that convert operands: each does so, as what it has converted comes from other caches than what is there since
-        long. A long conversion is added, and so is one before kernels that run by the clock of a device."""
+        """Return calls each of which converts operands: the copy that a call has just made lies in other caches than an old one. The time
+        of a long conversion is only added, and so is that before kernels that a device's clock times."""
         if not conversion or conversion >= _LONG_CONVERSION or once.device is not None:
             return replace(once, beside=conversion)
         return replace(once, run=lambda: binding.run()())

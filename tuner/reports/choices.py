@@ -148,7 +148,8 @@ def raced_again(choices: Sequence[Choice]) -> list[Choice]:
 
 
 def agreeing(choices: Sequence[Choice]) -> tuple[int, int]:
-    """Return how many pairs of quiet choices differ by less than ``AGREE``, and how many there are: one campaign of a case and the next."""
+    """Return how many pairs of quiet choices differ by less than ``AGREE``, and how many pairs there are: each campaign with the next
+    one of the same kernel."""
     pairs = [
         (one, other)
         for one, other in pairwise(choices)
