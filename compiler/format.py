@@ -107,7 +107,7 @@ class Format:
 
     @property
     def plain(self) -> Format:
-        """The format with the plain kind of every level (``LevelKind.plain``): compressed for narrow, patterned, sliced ones."""
+        """The format with the plain kind of every level (``LevelKind.plain``): compressed for narrow, patterned and symmetric ones."""
         plain = tuple(kind.plain for kind in self.levels)
         return self if plain == self.levels else Format(plain, self.order)
 
