@@ -20,6 +20,7 @@ from .shared_products import computed_together, may_share
 from .shared_scores import Known, Shared, known_operands, may_have_scores, with_scores
 from .shown import is_word
 from .storage.recalled import recalled
+from .units import is_processor
 
 OF_EACH = frozenset((*BY_RESULT, "shape"))
 """Options of which each expression gets only its own part."""
@@ -231,7 +232,7 @@ def _key(option: Any) -> Any:
 
 def _untold(ordered: Sequence[Sequential], options: Mapping[str, Any]) -> frozenset[str]:
     """Return the results whose computation may be rewritten, because no option says how they are to be computed."""
-    if any(options.get(name) is not None for name in LIMITING) or options.get("target") != "cpu":
+    if any(options.get(name) is not None for name in LIMITING) or not is_processor(options.get("target")):
         return frozenset()
     shape: Mapping[str, int] = options.get("shape") or {}
     return frozenset(

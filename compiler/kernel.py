@@ -28,8 +28,8 @@ from .lowering.tensors import TensorType
 from .notation.nodes import Access, Assignment
 from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype
+from .schedule.parallel import check_units
 from .schedule.schedule import Schedule
-from .schedule.units import check_units
 from .shown import attribute
 from .storage import aligned
 from .storage.construct import borrowed, tensor

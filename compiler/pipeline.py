@@ -25,6 +25,7 @@ from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
 from .targets.registry import find_target, require_target
+from .units import UNITS
 
 
 def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:
@@ -63,7 +64,7 @@ def compile_kernel(
     """
     found = find_target(target, arch)
     require_target(found)
-    on_gpu = "gpu_thread" in found.units
+    on_gpu = any(UNITS[unit].member for unit in found.units)
     check_convert(convert)
     assignment = parsed(expression)
     pair = checked_semiring(semiring)

@@ -19,6 +19,7 @@ import numpy as np
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
+from ..compiler.units import is_processor
 from .answers import keep_answer, known_answer, question
 from .match import TARGETS, Match
 from .urls import database_url, file_stamp, sqlite_path
@@ -68,7 +69,7 @@ def lookup(
     key = _Key(expression, operands, (*given, url, os.environ.get("SPARSETUNE_THREADS"), stamp))
     if (known := _remembered(key)) is not None:
         return known
-    asked = question(expression, operands, given, stamp) if target == "cpu" and sqlite_path(url) is not None else None
+    asked = question(expression, operands, given, stamp) if is_processor(target) and sqlite_path(url) is not None else None
     match = None if asked is None else known_answer(asked)
     if match is None:
         match, is_lasting = _finding().look_up(

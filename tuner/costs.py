@@ -119,7 +119,7 @@ class _Costs(Loads, Stepping, CutRows):
         for frame in own:
             assert isinstance(frame, Forall)
             names = set(self._graph.originals(frame.index))
-            if frame.tag.unit == "cpu_thread" or self._is_over_stored(leaf, names) or not names.isdisjoint(self._seen):
+            if frame.tag.is_threaded or self._is_over_stored(leaf, names) or not names.isdisjoint(self._seen):
                 break
             found = frame.index if self._is_contiguous(touched, names) and self._varies(leaf.target, names) else found
         return found
@@ -206,7 +206,7 @@ class _Costs(Loads, Stepping, CutRows):
     def _runs_in_tiles(self, address: Address) -> bool:
         """Return whether threads have tiles of positions, whose whole rows are stored once (``passes.whole_rows``)."""
         tags = (frame.tag for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
-        return any(tag.unit == "cpu_thread" and tag.race == "atomics" for tag in tags)
+        return any(tag.is_threaded and tag.race == "atomics" for tag in tags)
 
     def _held_elements(self, target: Access, loops: Sequence[str]) -> float:
         """Return how many elements of a result some loops go through; infinitely many where an extent is not known to the compiler."""
@@ -230,7 +230,7 @@ class _Costs(Loads, Stepping, CutRows):
         for frame in frames(self._program.statement, address):
             if not isinstance(frame, Forall):
                 continue
-            if frame.tag.unit == "cpu_thread":
+            if frame.tag.is_threaded:
                 entered = self._points(outside, address, leaf)
                 shared = leaf.target.tensor not in self._elements  # not a workspace, of which each thread has its own
                 if shared and frame.tag.race == "atomics":

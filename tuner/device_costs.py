@@ -126,8 +126,8 @@ def _lost(work: Work, device: Device) -> float:
 def _waiting(work: Work, device: Device) -> float:
     """Return how long units wait, which run in turns; at least as long as the longest of them."""
     units = _held(work, device) / work.lanes
-    at_once = device.processors * (min(float(device.blocks), units) if work.unit == "gpu_block" else units)
-    begin = {"gpu_thread": device.thread, "gpu_warp": device.warp, "gpu_block": device.block}[work.unit]
+    at_once = device.processors * (min(float(device.blocks), units) if work.unit == "block" else units)
+    begin = {"thread": device.thread, "warp": device.warp, "block": device.block}[work.unit]
     begin += device.search * work.searches + (device.meets if work.atomics else 0.0)
     loads = work.entries ** (1 - device.together) * max(work.waits, 1e-9) ** device.together
     steps = work.iterations / work.tile

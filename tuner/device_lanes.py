@@ -16,7 +16,6 @@ _UNROLLED = 4
 """Loads that the compiler starts together in a loop over a row that one lane goes through."""
 _ENDS_AHEAD = 1.55
 """Power of the number of entries loaded ahead with which the time grows that looking for the ends of their rows takes."""
-_UNITS = ("gpu_block", "gpu_warp")
 
 
 class Lanes:
@@ -31,11 +30,11 @@ class Lanes:
 
     def __init__(self, loops: Sequence[Loop], operand: Tensor | None, indices: tuple[str, ...], positions: tuple[float, ...]) -> None:
         self.loops, self.operand, self.indices, self.positions = loops, operand, indices, positions
-        units = [loop.tag.unit for loop in loops]
-        alone = next((place for place, unit in enumerate(units) if unit == "gpu_thread"), 0)
-        self.place = max((place for place, unit in enumerate(units) if unit in _UNITS), default=alone)
-        self.unit = units[self.place] or "gpu_thread"
-        self.dealt = self.place if self.alone else max((place for place, unit in enumerate(units) if unit == "gpu_thread"), default=None)
+        units = [loop.tag.member for loop in loops]
+        alone = next((place for place, unit in enumerate(units) if unit == "thread"), 0)
+        self.place = max((place for place, unit in enumerate(units) if unit in ("block", "warp")), default=alone)
+        self.unit = units[self.place] or "thread"
+        self.dealt = self.place if self.alone else max((place for place, unit in enumerate(units) if unit == "thread"), default=None)
         self.units = max(loops[self.place].after, 1e-9)
         self.inside = loops[self.place + 1 :]
         self.count = self._count()
@@ -44,20 +43,20 @@ class Lanes:
     @property
     def alone(self) -> bool:
         """Whether each lane is a unit of its own."""
-        return self.unit == "gpu_thread"
+        return self.unit == "thread"
 
     def _count(self) -> int:
         if self.alone:
             return 1
-        if self.unit == "gpu_warp":
+        if self.unit == "warp":
             return self.loops[self.place].tag.lanes
-        length = next((loop.length for loop in self.inside if loop.tag.unit == "gpu_thread"), 1.0)
+        length = next((loop.length for loop in self.inside if loop.tag.member == "thread"), 1.0)
         return WARP * max(1, min(_WARPS, math.ceil(length / WARP)))
 
     @property
     def of_warp(self) -> int:
         """The lanes of a warp that belong to one unit, or that are units."""
-        return min(self.count, WARP) if self.unit == "gpu_warp" else WARP
+        return min(self.count, WARP) if self.unit == "warp" else WARP
 
     @property
     def stride(self) -> Stride | None:
@@ -92,7 +91,7 @@ class Lanes:
 
     def _own(self, loop: Loop) -> float:
         """Return how many iterations of a loop one lane has."""
-        return max(1.0, loop.length / self.count if loop.tag.unit == "gpu_thread" else loop.length)
+        return max(1.0, loop.length / self.count if loop.tag.member == "thread" else loop.length)
 
     @cached_property
     def iterations(self) -> float:
@@ -126,7 +125,7 @@ class Lanes:
 
     def _ahead(self, place: int, loop: Loop) -> int:
         plain = len(loop.originals) == 1 and loop.tag.unit is None and loop.together == 1
-        return _UNROLLED if plain and all(each.tag.unit != "gpu_thread" for each in self.inside[place + 1 :]) else loop.together
+        return _UNROLLED if plain and all(each.tag.member != "thread" for each in self.inside[place + 1 :]) else loop.together
 
     @property
     def tracked(self) -> float:
@@ -193,7 +192,7 @@ class Lanes:
         if not self.takes_rows:
             return 1.0
         most, mean = self.below
-        if any(self.follows(loop) and loop.tag.unit == "gpu_thread" for loop in self.inside):
+        if any(self.follows(loop) and loop.tag.member == "thread" for loop in self.inside):
             most, mean = max(1.0, most / self.count), max(1.0, mean / self.count)
         return max(1.0, most / max(mean, 1e-3))
 

@@ -112,7 +112,7 @@ class Traffic:
 
     def _is_kept(self, loop: Loop) -> bool:
         """Whether a lane keeps in registers what depends on a loop inside of a unit: it has few of its iterations, or one."""
-        few = loop.known is not None or (loop.tag.unit == "gpu_thread" and loop.length <= self._lanes.count)
+        few = loop.known is not None or (loop.tag.member == "thread" and loop.length <= self._lanes.count)
         return few and not loop.counts_entries and not self._lanes.follows(loop)
 
     def _rows(self, indices: Sequence[str]) -> float | None:

@@ -28,7 +28,7 @@ class Work:
     """What one assignment asks of a GPU. Counts are of the whole kernel, but where they are said to be of a lane.
 
     Attributes:
-        unit: "gpu_thread", "gpu_warp" or "gpu_block": what takes iterations of the loop whose shares are apart.
+        unit: "thread", "warp" or "block": what takes iterations of the loop whose shares are apart.
         units: how many there are.
         lanes: of a unit.
         registers: that a lane has at most; None: as many as the compiler gives.

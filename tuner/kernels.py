@@ -23,6 +23,7 @@ from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.storage.tensor import Tensor
 from ..compiler.targets.target import DeviceLaunch
+from ..compiler.units import UNITS
 from .extents import reads
 from .kept_kernels import kept_kernel
 from .legality import keeps_values
@@ -84,7 +85,7 @@ class Candidate:
     @property
     def shares_work(self) -> bool:
         """Whether loops of the schedule are for several threads."""
-        return any(isinstance(step, Parallelize) and step.unit == "cpu_thread" for step in self.compiled.schedule)
+        return any(isinstance(step, Parallelize) and UNITS[step.unit].is_thread for step in self.compiled.schedule)
 
     def load(self, seconds: float) -> None:
         """Compile and load. Raises ``BuildError``."""

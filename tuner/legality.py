@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from ..compiler.concrete.nodes import Program
 from ..compiler.schedule.apply import apply_schedule
-from ..compiler.schedule.directives import UNITS_OF
+from ..compiler.schedule.parallel import check_units
 from ..compiler.schedule.schedule import Schedule
-from ..compiler.schedule.units import check_units
 from .encodings import encodings_hold
 from .limits import workspace_elements
 from .problem import Problem
@@ -24,7 +23,7 @@ def applied(problem: Problem, schedule: Schedule) -> Program:
     """
     default = problem.concretized()
     program = apply_schedule(default.program, schedule, default.formats, {**problem.constants, **problem.viewed.constants})
-    check_units(program, problem.target, UNITS_OF[problem.target])
+    check_units(program, problem.target, problem.hardware.units)
     return program
 
 

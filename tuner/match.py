@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..compiler.frozen import frozen
 from ..compiler.schedule.schedule import Schedule
+from ..compiler.units import HARDWARE
 
-TARGETS = ("cpu", "cuda")
+TARGETS = tuple(HARDWARE)
 """The targets that schedules are tuned for."""
 
 MEANING = {

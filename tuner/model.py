@@ -26,6 +26,7 @@ from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import FEW_FACTORS
 from ..compiler.storage.positions import stored_prefixes
+from ..compiler.units import UNITS
 from ..compiler.views import View
 from .constants import machine_constants
 from .costs import operations
@@ -166,7 +167,7 @@ def _settled(problem: Problem, able: Sequence[Ranked], default: Ranked, deadline
 
 def _deals(schedule: Schedule) -> bool:
     """Whether a schedule gives iterations to threads, or to the units of a GPU."""
-    return any(isinstance(each, Parallelize) and each.unit != "cpu_vector" for each in schedule)
+    return any(isinstance(each, Parallelize) and not UNITS[each.unit].is_vector for each in schedule)
 
 
 def nothing_within(problem: Problem, least: float | None = None) -> TuningError:

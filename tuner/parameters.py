@@ -24,6 +24,7 @@ from ..compiler.space.decorations import BUILD, UNROLL, shares_pattern, stream_o
 from ..compiler.space.situation import Situation, result_leaf
 from ..compiler.space.template import Hole, Values
 from ..compiler.storage.tensor import Tensor
+from ..compiler.units import UNITS
 from .constants import Constants, machine_constants
 from .gathers import scattered_share
 from .legality import applied
@@ -96,7 +97,7 @@ def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Prove
 
 def _in_chunks(problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance) -> Any:
     """Return how to share a loop whose iterations are unknown: in the usual chunks if it has enough iterations, else evenly."""
-    shared = (one for one in candidate.template.fill().directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread")
+    shared = (one for one in candidate.template.fill().directives if isinstance(one, d.Parallelize) and UNITS[one.unit].is_thread)
     lengths = [graph.constant_extent(one.index, problem.extents) for one in shared]
     match hole.usual:
         case (_, int(chunk)) if any(length is not None and length < _CHUNKS * problem.threads * chunk for length in lengths):
@@ -134,7 +135,7 @@ def largest_share(problem: Problem, schedule: Schedule) -> float | None:
 
 def _shared_loop(directives: Sequence[d.Directive]) -> d.Parallelize | None:
     """Return the directive that gives a loop to threads."""
-    return next((one for one in directives if isinstance(one, d.Parallelize) and one.unit == "cpu_thread"), None)
+    return next((one for one in directives if isinstance(one, d.Parallelize) and UNITS[one.unit].is_thread), None)
 
 
 def _is_apart(directives: Sequence[d.Directive]) -> bool:

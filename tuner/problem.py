@@ -41,6 +41,7 @@ from ..compiler.storage.construct import tensor
 from ..compiler.storage.foreign import path_of
 from ..compiler.storage.symmetry import is_symmetric
 from ..compiler.storage.tensor import Tensor
+from ..compiler.units import HARDWARE, Hardware
 from .extents import all_extents, known_extents, reads
 from .features import describe_input
 from .limits import NO_LIMITS, Limits
@@ -120,9 +121,14 @@ class Problem:
         return canonical_form(self.written)
 
     @property
+    def hardware(self) -> Hardware:
+        """What kernels run on."""
+        return HARDWARE[self.target]
+
+    @property
     def is_on_gpu(self) -> bool:
-        """Whether kernels run on a GPU. This is asked by name: a lookup has no time to load what compiles for a target."""
-        return self.target == "cuda"
+        """Whether kernels run on a GPU."""
+        return self.hardware.on_device
 
     @property
     def has_blas(self) -> bool:
@@ -274,7 +280,8 @@ def make_problem(
     whole, count = formats_of(assignment, formats), thread_count(threads)
     viewed = view_subscripts(assignment, whole, given, boundary)
     halves = [operand for operand, found in tensors.items() if found.format.mirrors]
-    if halves and (target != "cpu" or not is_mirrored(concretize(viewed.assignment, viewed.formats, *pair).program, viewed.formats)):
+    default = concretize(viewed.assignment, viewed.formats, *pair).program if halves else None
+    if default is not None and (HARDWARE[target].on_device or not is_mirrored(default, viewed.formats)):
         tensors |= {operand: tensors[operand].convert(whole[operand].whole) for operand in halves}
         whole = {**whole, **{operand: tensors[operand].format for operand in halves}}
         viewed = view_subscripts(assignment, whole, given, boundary)
@@ -297,7 +304,7 @@ def require_target(target: str, arch: str | None = None) -> None:
     """
     if not is_word(target, *TARGETS):
         raise TuningError(f"target {shown(target)} is not one of {', '.join(TARGETS)}")
-    if target == "cpu" and arch is None:
+    if arch is None and not HARDWARE[target].has_architectures:
         return  # it is here, and loading what compiles for it takes most of the time of a lookup
     from ..compiler.targets import registry
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from ..compiler.errors import DatabaseError
+from ..compiler.units import is_processor
 from .database.interchange import read_json_lines
 from .records import STOPPED, Decision, Workload, to_json
 from .urls import SHIPPED, shipped_file
@@ -74,7 +75,7 @@ def to_ship(decisions: Iterable[Decision]) -> Iterator[Decision]:
     """Yield the decisions worth shipping, with the facts that lookup needs: the latest of every workload and input, if it is sure."""
     latest = {(decision.workload.key, decision.input.key): decision for decision in decisions}
     for decision in latest.values():
-        if decision.workload.target == "cpu" and (not decision.schedule or decision.speedup_low > 1):
+        if is_processor(decision.workload.target) and (not decision.schedule or decision.speedup_low > 1):
             told = {name: decision.environment[name] for name in _TOLD if name in decision.environment}
             policy = {name: decision.policy[name] for name in ("memory_bound", "cache_share") if name in decision.policy}
             yield replace(decision, environment=told, policy=policy, ties=(), campaign="")

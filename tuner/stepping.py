@@ -92,7 +92,7 @@ class Stepping(Iterations):
     def _threads(self, address: Address) -> int:
         """Return how many threads share the work of a statement."""
         around = (frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
-        return next((self._sharers(frame.index) for frame in around if frame.tag.unit == "cpu_thread"), 1)
+        return next((self._sharers(frame.index) for frame in around if frame.tag.is_threaded), 1)
 
     def _sharers(self, loop: str) -> int:
         """Return how many threads find work in a parallel loop."""

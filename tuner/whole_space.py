@@ -19,6 +19,7 @@ from ..compiler.space.decorations import build_choices
 from ..compiler.space.full import Filter, FullSpace
 from ..compiler.space.options import RUNS, Options, everything
 from ..compiler.space.whole import WholeSpace
+from ..compiler.units import UNITS
 from .encodings import encoded_formats
 from .problem import Problem
 
@@ -27,9 +28,6 @@ _LEAST = 1024
 
 _MOST_COPIES = 32
 """Most copies of a loop's body in a kernel for GPUs."""
-
-LEVELS = {"cpu": 1, "cuda": 3}
-"""Most divisions of one loop, as in the papers' schedules: on GPUs into blocks, warps, threads and the work of one thread."""
 
 _PER_THREAD = 16
 """Most shares of work for each thread."""
@@ -58,7 +56,7 @@ def _numbers(problem: Problem, options: Options) -> Options:
         unrolls=range(1, registers + 1),
         distances=range(1, max(_LEAST, size // line) + 1),
         builds=builds,
-        units=options.units if problem.threads > 1 else tuple(unit for unit in options.units if unit != "cpu_thread"),
+        units=options.units if problem.threads > 1 else tuple(unit for unit in options.units if not UNITS[unit].is_thread),
     )
 
 
@@ -117,6 +115,6 @@ def whole_space(problem: Problem, watch: Deadline | None = None, also: Collectio
     Raises:
         TimeOver: at the deadline.
     """
-    options, levels, watched = everything(problem.target), LEVELS[problem.target], (watch or Deadline()).watch
+    options, levels, watched = everything(problem.target), problem.hardware.divisions, (watch or Deadline()).watch
     whole = WholeSpace(problem.assignment, problem.formats, problem.semiring, options, levels, watched, problem.constants)
     return FullSpace(whole, problem.constants, filters(problem, also))

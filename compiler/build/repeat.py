@@ -24,7 +24,8 @@ from ..storage.aligned import ALIGNMENT
 from ..storage.level_arrays import LevelArrays
 from ..storage.pooled import LEAST, pooled_empty
 from ..storage.tensor import Tensor
-from ..targets.c import NativeLaunch, interface
+from ..targets.c import interface
+from ..targets.target import RepeatedLaunch
 from .bound import BoundKernel, no_memory
 from .inputs import Input, Slots, make_input
 from .results import shared_levels
@@ -210,7 +211,7 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     launch, function = bound.launch, bound.kernel.spec.function
     if any(operand.spec.point for operand in bound.operands.values()):
         return None  # their memory is the bound kernel's own
-    if not isinstance(launch, NativeLaunch) or bound.claimed > FLOOR:
+    if not isinstance(launch, RepeatedLaunch) or bound.claimed > FLOOR:
         return None
     made = {spec.name: _result(bound, spec, operands) for spec in bound.kernel.spec.results}
     if None in made.values():
@@ -232,7 +233,7 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     results = tuple(result for result in made.values() if result is not None)
     watched = tuple((name, weakref.ref(data)) for name, data in others)
     ffi, text = interface(), bound.kernel.spec.expression
-    return Repeat(text, tuple(inputs), watched, results, bound.threads, launch.arrays, launch.run, ffi.from_buffer, ffi.cast)
+    return Repeat(text, tuple(inputs), watched, results, bound.threads, launch.pointers, launch.run, ffi.from_buffer, ffi.cast)
 
 
 def _result(bound: BoundKernel, spec: ResultSpec, operands: Mapping[str, Any]) -> Result | None:

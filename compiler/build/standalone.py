@@ -38,7 +38,7 @@ def standalone(kernel: TypedKernel, arch: str | None = None) -> dict[str, str | 
     Args:
         arch: architecture of the GPU, such as "sm_90", for which the Makefile compiles CUDA; None: "native", that of the machine.
     """
-    on_gpu = kernel.target.language == "cuda"
+    on_gpu = kernel.target.on_device
     source = "kernel.cu" if on_gpu else "kernel.c"
     headers = _headers(kernel.source)
     main: dict[str, str | bytes] = {}

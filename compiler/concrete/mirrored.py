@@ -122,9 +122,9 @@ class _Mirroring:
 
     def _tag(self, loop: Forall) -> LoopTag:
         tag = loop.tag
-        if tag.unit == "cpu_thread" and tag.race not in _KEPT_APART:
+        if tag.is_threaded and tag.race not in _KEPT_APART:
             return replace(tag, race="temporary")
-        if tag.unit == "cpu_vector" and self._leads(loop):
+        if tag.is_vector and self._leads(loop):
             return replace(tag, unit=None, race=None)
         return tag
 

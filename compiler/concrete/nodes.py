@@ -16,6 +16,7 @@ from ..format import Format
 from ..frozen import frozen
 from ..kept import Kept
 from ..notation.nodes import Access, Expr, accesses
+from ..units import LANES, REGISTERS, UNITS, Member
 
 Said = TypeVar("Said")
 
@@ -52,21 +53,36 @@ class LoopTag:
     @property
     def is_dealt(self) -> bool:
         """Whether iterations are distributed: to threads of the processor, or to blocks, warps or threads of a GPU."""
-        return self.unit is not None and self.unit != "cpu_vector"
+        return self.unit is not None and not UNITS[self.unit].is_vector
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether iterations become lanes of vectors."""
+        return self.unit is not None and UNITS[self.unit].is_vector
+
+    @property
+    def is_threaded(self) -> bool:
+        """Whether iterations are distributed to threads of the processor."""
+        return self.unit is not None and UNITS[self.unit].is_thread
+
+    @property
+    def member(self) -> Member | None:
+        """The group inside which a GPU distributes iterations; None where it does not."""
+        return None if self.unit is None else UNITS[self.unit].member
 
     @property
     def lanes(self) -> int:
         """How many lanes a warp has to which iterations are distributed."""
-        return self.chunk if self.chunking == "lanes" and self.chunk is not None else WARP_LANES[-1]
+        return self.chunk if self.chunking == LANES and self.chunk is not None else WARP_LANES[-1]
 
     @property
     def registers(self) -> int | None:
         """How many registers each thread of the loop has at most; None: as many as the compiler gives it."""
-        return self.chunk if self.chunking == "registers" else None
+        return self.chunk if self.chunking == REGISTERS else None
 
     @property
     def is_on_gpu(self) -> bool:
-        return self.unit is not None and self.unit.startswith("gpu_")
+        return self.member is not None
 
 
 PLAIN = LoopTag()

@@ -19,6 +19,7 @@ from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where
 from ..concrete.shapes import Nest
 from ..frozen import frozen
 from ..notation.nodes import Access, accesses, index_subscript
+from ..units import Member
 from .context import Context
 from .privatize import PRIVATE
 from .scope import Scope
@@ -29,13 +30,14 @@ ROW_BYTES = 1024
 
 @frozen
 class Around:
-    """The loops around a statement, outermost first, and the parallel units of those that have one."""
+    """The loops around a statement, outermost first, and how those distribute iterations that do: inside which group of a GPU, None: to
+    threads of the processor."""
 
     loops: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
+    members: tuple[Member | None, ...] = ()
 
     def inside(self, loop: Forall) -> Around:
-        return Around((*self.loops, loop.index), (*self.units, str(loop.tag.unit)) if loop.tag.is_dealt else self.units)
+        return Around((*self.loops, loop.index), (*self.members, loop.tag.member) if loop.tag.is_dealt else self.members)
 
 
 OUTERMOST = Around()
@@ -43,7 +45,7 @@ OUTERMOST = Around()
 
 def at_place(scope: Scope, *inside: str) -> Around:
     """Return the loops around a place of the nest, and ``inside`` them those that are opened next."""
-    return Around((*scope.loops, *inside), tuple(loop.unit for loop in scope.parallel))
+    return Around((*scope.loops, *inside), tuple(loop.member for loop in scope.parallel))
 
 
 def accumulated(context: Context, statement: Stmt, around: Around = OUTERMOST) -> Stmt:
@@ -79,7 +81,7 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
         if isinstance(inner, Where):
             inner = inner.consumer
             continue
-        if inner.tag.unit not in (None, "cpu_vector") and not _combines(around, inner):
+        if inner.tag.is_dealt and not _combines(around, inner):
             return None
         inner = inner.body
         match inner:
@@ -114,8 +116,8 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
 
 def _combines(around: Around, loop: Forall) -> bool:
     """Whether the threads of a block or warp of a GPU combine what they add to one component."""
-    inside = around.units[-1:] in (("gpu_block",), ("gpu_warp",))
-    return inside and loop.tag.unit in ("gpu_warp", "gpu_thread") and loop.tag.race in PRIVATE
+    inside = around.members[-1:] in (("block",), ("warp",))
+    return inside and loop.tag.member in ("warp", "thread") and loop.tag.race in PRIVATE
 
 
 def _rows(context: Context, chain: list[Forall], inner: Assign) -> list[Forall]:

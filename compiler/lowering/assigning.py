@@ -55,7 +55,7 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
     if race is None:
         return [Store(stored.values, position, value, op)]
     meeting = tuple(loop for loop in scope.parallel if _meets(context, loop, target))
-    carry = carry_of(context, scope, stored, meeting) if meeting[0].unit != "cpu_thread" else None
+    carry = carry_of(context, scope, stored, meeting) if meeting[0].member is not None else None
     return [_kept_apart(context, scope, stored, position, value, op, race, carry)]
 
 
@@ -69,7 +69,7 @@ def _kept_apart(
     """
     if carry is not None:
         return Store(stored.values, position, value, op, atomic=True, carry=carry)
-    if race in PRIVATE and scope.parallel[0].unit != "cpu_thread":
+    if race in PRIVATE and scope.parallel[0].member is not None:
         loop = next(loop for loop in scope.parallel if loop.race in PRIVATE)
         raise ScheduleError(
             f"parallelize({loop.index}, {loop.unit}, {race}): on a GPU the threads of one block or warp combine what they add to one"

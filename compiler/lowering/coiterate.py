@@ -123,7 +123,7 @@ def _next_kind(context: Context, scope: Scope, access: Access) -> LevelKind:
 
 def loop_mode(tag: LoopTag) -> Vector | Unroll | None:
     """Return the loop-IR tag of a loop that is not dealt out to threads."""
-    if tag.unit == "cpu_vector":
+    if tag.is_vector:
         return Vector(tag.unroll)
     return Unroll(tag.unroll) if tag.unroll else None
 

@@ -35,7 +35,7 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     """Return the loop of a forall, dealt out to threads if its tag says so."""
     if forall.tag.routine is not None:
         return called(context, scope, forall)
-    if forall.tag.unit == "cpu_vector" and _adds_entries(context, scope, forall):
+    if forall.tag.is_vector and _adds_entries(context, scope, forall):
         forall = replace(forall, tag=replace(forall.tag, unit=None))  # entries are counted one after another, not in lanes
     if inserts(context, scope, forall):
         return inserted(context, scope, forall, _loop)

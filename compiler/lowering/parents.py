@@ -60,7 +60,7 @@ def later_parent(level: Level, position: Value, before: Value, parents: Value) -
 def with_parents(context: Context, scope: Scope, forall: Forall, index: str, part: Window, steps: list[Step]) -> Scope:
     """Return the scope inside a tile of positions, with their parents if a block or warp of a GPU searches for these."""
     shape = context.graph.shape(index)
-    deals = forall.tag.unit in ("gpu_block", "gpu_warp") and any(_deals(node) for node in walk(forall.body))
+    deals = forall.tag.member in ("block", "warp") and any(_deals(node) for node in walk(forall.body))
     if not deals or not isinstance(shape, Entries):
         return scope
     access, chain = position_chain(context, shape)

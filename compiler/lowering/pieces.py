@@ -43,7 +43,7 @@ def is_appended_in_pieces(program: Program, result: str) -> bool:
     """Return whether threads of a processor append to an assembled result."""
     if is_inserted(program, result):
         return False
-    return any(loop.tag.unit == "cpu_thread" and result in targets(loop) for loop in outermost(program.statement))
+    return any(loop.tag.is_threaded and result in targets(loop) for loop in outermost(program.statement))
 
 
 def appends(context: Context, scope: Scope, forall: Forall) -> bool:

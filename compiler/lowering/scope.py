@@ -10,6 +10,7 @@ from ..frozen import frozen
 from ..ir.nodes import Value
 from ..levels.level import Place
 from ..notation.nodes import Access
+from ..units import UNITS, Member
 from ..workspaces.held import HeldWorkspace
 from .assembly import Assembly
 
@@ -57,9 +58,14 @@ class ParallelLoop:
     index: str
     around: tuple[str, ...]
     race: str | None
-    unit: str = "cpu_thread"
+    unit: str
     runs: bool = False
     part: Literal["own", "earlier"] | None = None
+
+    @property
+    def member(self) -> Member | None:
+        """The group inside which a GPU distributes iterations; None for threads of the processor."""
+        return UNITS[self.unit].member
 
 
 @frozen

@@ -14,18 +14,15 @@ from .privatize import with_copies
 from .requests import Once, at_end, at_start, taken
 from .scope import ParallelLoop, Scope
 
-MEMBERS: dict[str, Member] = {"gpu_block": "block", "gpu_warp": "warp", "gpu_thread": "thread"}
-"""The group inside which iterations are dealt out, by the unit in the schedule."""
-
 Loop: TypeAlias = Callable[[Context, Scope, Forall], list[Step]]
 
 
 def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
     """Return the loop of a forall whose iterations are dealt out to threads, or to the blocks, warps or threads of a GPU."""
-    unit = str(forall.tag.unit)
-    if unit == "cpu_thread":
+    unit, member = str(forall.tag.unit), forall.tag.member
+    if member is None:
         return threaded(context, scope, forall, loop_of)
-    outer = scope.parallel[-1].unit if scope.parallel else None
+    outer = scope.parallel[-1].member if scope.parallel else None
     inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, unit))
     own, steps = taken(loop_of(context, inside, forall), Once)
     if not steps:
@@ -34,12 +31,12 @@ def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list
     if not isinstance(last, For):
         raise ScheduleError(f"parallelize({forall.index}, {unit}): its iterations depend on one another; split the loop first")
     group = "grid" if outer is None else _group(outer)
-    tag = Dealt(MEMBERS[unit], group, forall.tag.lanes, forall.tag.unroll or 1, forall.tag.registers or 0)
+    tag = Dealt(member, group, forall.tag.lanes, forall.tag.unroll or 1, forall.tag.registers or 0)
     return [*before, replace(last, tag=tag, private=at_start(own), finish=at_end(own))]
 
 
-def _group(unit: str) -> Group:
-    return "block" if unit == "gpu_block" else "warp"
+def _group(around: Member) -> Group:
+    return "block" if around == "block" else "warp"
 
 
 def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list[Step]:
@@ -48,7 +45,7 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         around = scope.parallel[-1].index
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
     runs = forall.tag.chunking in (None, "static") and forall.tag.chunk is None
-    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, runs=runs))
+    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, str(forall.tag.unit), runs))
     own, steps = taken(loop_of(context, inside, forall), Once)
     if not steps:
         return []

@@ -81,7 +81,7 @@ def _worth_cloning(context: Context, body: Stmt, tiles: Tiles) -> bool:
     """Whether the loop inside a tile profits from a constant number of iterations, since it is vectorized or unrolled."""
     inner = {tiles.inner, *context.graph.descendants(tiles.inner)}
     loops = [node for node in walk(body) if isinstance(node, Forall) and node.index in inner]
-    return any(node.tag.unit == "cpu_vector" or (node.tag.unroll and not _ends_with_rows(context, node)) for node in loops)
+    return any(node.tag.is_vector or (node.tag.unroll and not _ends_with_rows(context, node)) for node in loops)
 
 
 def _ends_with_rows(context: Context, loop: Forall) -> bool:

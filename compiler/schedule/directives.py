@@ -12,16 +12,10 @@ from typing import ClassVar, Final
 
 from ..frozen import frozen
 from ..notation.nodes import Access, Assignment, Expr
+from ..units import CHUNKINGS, LANES, REGISTERS, UNITS
 from ..workspaces import WORKSPACES
 
-UNITS_OF: Final = {"cpu": ("cpu_thread", "cpu_vector"), "cuda": ("gpu_block", "gpu_warp", "gpu_thread")}
-UNITS: Final = tuple(unit for units in UNITS_OF.values() for unit in units)
 RACES: Final = ("no_races", "ignore_races", "atomics", "temporary", "parallel_reduction")
-CHUNKINGS: Final = ("static", "dynamic", "guided")
-LANES: Final = "lanes"
-"""The word before the number of lanes of a GPU's warp: 32, or fewer, so that several warps share one of the hardware."""
-REGISTERS: Final = "registers"
-"""The word before the most registers of a GPU's thread: with fewer, more threads run at once."""
 BOUNDS: Final = ("min_exact", "min_constraint", "max_exact", "max_constraint", "divisible")
 PROTOCOLS: Final = ("step", "locate", "append", "insert")
 ASSEMBLIES: Final = ("append", "insert", "workspace")
@@ -195,7 +189,7 @@ class Parallelize(Directive):
     keyword = "parallelize"
     parameters = (
         Parameter("index", "index"),
-        Parameter("unit", "choice", UNITS),
+        Parameter("unit", "choice", tuple(UNITS)),
         Parameter("race", "choice", RACES),
         Parameter("chunking", "choice", (*CHUNKINGS, LANES, REGISTERS), default=None),
         Parameter("chunk", "integer", default=None),

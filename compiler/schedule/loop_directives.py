@@ -9,6 +9,7 @@ from ..concrete.nodes import PLAIN, THREAD_REGISTERS, WARP_LANES, Block, Forall,
 from ..concrete.provenance import Provenance
 from ..concrete.relations import BoundRelation, PosRelation, Relation, SplitRelation
 from ..notation.printer import show
+from ..units import UNITS
 from . import directives as d
 from .addresses import Address, accesses_meant, at, chain, enclosing_loops, everywhere, find_loop, follow, put, show_paths
 from .context import LARGEST_CHUNK, MOST_COPIES, Context, check_new, check_positive
@@ -145,25 +146,27 @@ def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Progr
     return _tagged(program, directive.index, directive.path, prefetch=asked)
 
 
+def _check_chunking(unit: str, chunking: str, chunk: int | None) -> None:
+    """Refuse a way of distributing iterations that is that of another unit, and numbers that the unit cannot have."""
+    owner = next(found for found in UNITS.values() if chunking in found.chunkings)
+    counted = chunking in (d.LANES, d.REGISTERS)
+    if owner.name != unit:
+        whose = f"{chunking} are those of a {owner.name}; {unit} has none"
+        refuse(Rule.UNIT_NESTING, whose if counted else f"{chunking} deals out iterations to CPU threads; {unit} takes none")
+    if chunking == d.LANES and chunk not in WARP_LANES:
+        refuse(Rule.UNIT_NESTING, f"a {unit} has {', '.join(map(str, WARP_LANES))} lanes; say how many behind it")
+    if chunking == d.REGISTERS and chunk not in THREAD_REGISTERS:
+        refuse(Rule.UNIT_NESTING, f"a {unit} has {THREAD_REGISTERS[0]} to {THREAD_REGISTERS[-1]} registers; say how many behind it")
+
+
 def parallelize(program: Program, directive: d.Parallelize, context: Context) -> Program:
     """Tag a loop for parallel units; whether that is sound is checked for the finished program."""
     if directive.chunk is not None:
         check_positive(directive.chunk, "the chunk", LARGEST_CHUNK)
     address = find_loop(program.statement, directive.index, directive.path)
     loop = at(program.statement, address)
-    if directive.chunking == d.LANES:
-        if directive.unit != "gpu_warp":
-            refuse(Rule.UNIT_NESTING, f"lanes are those of a gpu_warp; {directive.unit} has none")
-        if directive.chunk not in WARP_LANES:
-            refuse(Rule.UNIT_NESTING, f"a gpu_warp has {', '.join(map(str, WARP_LANES))} lanes; say how many behind it")
-    elif directive.chunking == d.REGISTERS:
-        least, most = THREAD_REGISTERS[0], THREAD_REGISTERS[-1]
-        if directive.unit != "gpu_thread":
-            refuse(Rule.UNIT_NESTING, f"registers are those of a gpu_thread; {directive.unit} has none")
-        if directive.chunk not in THREAD_REGISTERS:
-            refuse(Rule.UNIT_NESTING, f"a gpu_thread has {least} to {most} registers; say how many behind it")
-    elif directive.chunking is not None and directive.unit != "cpu_thread":
-        refuse(Rule.UNIT_NESTING, f"{directive.chunking} deals out iterations to CPU threads; {directive.unit} takes none")
+    if directive.chunking is not None:
+        _check_chunking(directive.unit, directive.chunking, directive.chunk)
     if isinstance(loop, Forall) and loop.tag.unit is not None:
         refuse(Rule.UNIT_NESTING, f"loop {directive.index} is parallel already, on {loop.tag.unit}")
     return _tagged(

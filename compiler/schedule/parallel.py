@@ -6,16 +6,21 @@ Races are checked over the whole parallel nest. A loop of which two iterations m
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..concrete.apart import apart
 from ..concrete.assembled import handing, ordered_loops
 from ..concrete.lattice import is_everywhere, stored_operands
-from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets
+from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets, walk
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
+from ..errors import ScheduleError
 from ..format import Format
 from ..frozen import frozen
+from ..native.devices import require_gpu
 from ..notation.nodes import Access
 from ..notation.printer import show
+from ..units import UNITS
 from ..workspaces import keeps_entries
 from . import directives as d
 from .addresses import Address, at, enclosing_loops, everywhere, find_loop, frames, leaves
@@ -24,8 +29,27 @@ from .dependence import graph_of
 from .iteration import Iteration, producers_inside
 from .rules import Rule, refuse
 
-_RANK = {"cpu_thread": 0, "cpu_vector": 1, "gpu_block": 0, "gpu_warp": 1, "gpu_thread": 2}
 _OVER_VARIABLE = ("temporary", "parallel_reduction")
+
+
+def check_units(program: Program, target: str, units: Collection[str]) -> None:
+    """Refuse a program with a loop on a unit that its target does not have.
+
+    Args:
+        program: a scheduled program.
+        target: its name.
+        units: those that it has.
+
+    Raises:
+        BuildError: the unit is one of GPUs, and this machine has none.
+        ScheduleError: the target has no such unit.
+    """
+    for loop in walk(program.statement):
+        if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
+            wish = f"parallelize({loop.index}, {loop.tag.unit})"
+            if loop.tag.is_on_gpu:
+                require_gpu(wish)
+            raise ScheduleError(f"{wish}: target {target} has no such unit; it has {', '.join(sorted(units)) or 'none'}")
 
 
 def check_parallel_loop(program: Program, directive: d.Parallelize, context: Context) -> None:
@@ -43,15 +67,15 @@ def check_parallel_loop(program: Program, directive: d.Parallelize, context: Con
 
 
 def _check_nesting(program: Program, address: Address, loop: Forall, graph: Provenance) -> None:
-    unit = str(loop.tag.unit)
-    tagged = [node.tag.unit for _, node in everywhere(program.statement) if isinstance(node, Forall) and node.tag.unit]
-    if any(other[:3] != unit[:3] for other in tagged):
+    unit = UNITS[str(loop.tag.unit)]
+    tagged = [node.tag for _, node in everywhere(program.statement) if isinstance(node, Forall) and node.tag.unit]
+    if any(other.is_on_gpu != loop.tag.is_on_gpu for other in tagged):
         refuse(Rule.UNIT_NESTING, "one program runs on the CPU or on the GPU, not on both")
     for frame in frames(program.statement, address):
-        if isinstance(frame, Forall) and frame.tag.unit and _RANK[frame.tag.unit] >= _RANK[unit]:
-            refuse(Rule.UNIT_NESTING, f"loop {loop.index} on {unit} cannot stand inside loop {frame.index} on {frame.tag.unit}")
+        if isinstance(frame, Forall) and frame.tag.unit and UNITS[frame.tag.unit].rank >= unit.rank:
+            refuse(Rule.UNIT_NESTING, f"loop {loop.index} on {unit.name} cannot stand inside loop {frame.index} on {frame.tag.unit}")
     inner = [node.index for _, node in everywhere(loop.body) if isinstance(node, Forall) and graph.constant_extent(node.index) is None]
-    if unit == "cpu_vector" and inner:
+    if unit.is_vector and inner:
         refuse(
             Rule.VECTOR_INNERMOST,
             f"loop {inner[0]} stands inside {loop.index} and has no constant length; vector loops hold no others than those that can be"
@@ -76,7 +100,7 @@ def _check_coiteration(program: Program, address: Address, loop: Forall, graph: 
             f"{repeated[0]} stores coordinates of loop {loop.index} more than once, where one iteration finds the next;"
             f" split it and parallelize the outer loop, or collapse it and split positions",
         )
-    mixed = loop.tag.unit == "cpu_vector" and operands and is_everywhere(found)
+    mixed = loop.tag.is_vector and operands and is_everywhere(found)
     if len(operands) > 1 or mixed:
         names = " and ".join(sorted(show(access) for access in operands))
         refuse(
@@ -132,13 +156,13 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
     if sharing_operand(program, target, graph, context) is not None:
         return
     outermost = target.subscripts[form.order[0]].index
-    rows = str(loop.tag.unit) == "cpu_thread" or (target.tensor, "insert") in program.assembly
+    rows = loop.tag.is_threaded or (target.tensor, "insert") in program.assembly
     if rows and not any(isinstance(frame, Forall) for frame in frames(program.statement, address)):
         if graph.originals(loop.index) == (outermost,):
             _check_rows(program, target, loop, form, context)
             return
         refuse(Rule.PARALLEL_INSERT, f"{show(target)} is written in parallel over its outermost level, {outermost}, not {loop.index}")
-    say = "" if str(loop.tag.unit) == "cpu_thread" else f", and say assemble({target.tensor}, insert)"
+    say = "" if loop.tag.is_threaded else f", and say assemble({target.tensor}, insert)"
     refuse(
         Rule.PARALLEL_INSERT,
         f"{target.tensor} ({form}) cannot be written in any order, nor has it the pattern of an operand; parallelize the outermost loop,"

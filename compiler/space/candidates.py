@@ -26,6 +26,7 @@ from ..schedule.addresses import enclosing_loops, leaves
 from ..schedule.dependence import graph_of
 from ..schedule.directives import Call
 from ..schedule.factors import flatten, product_factors
+from ..units import HARDWARE
 from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices, parallel_styles, shares
 from .gathers import GATHER
 from .joins import Joins
@@ -139,7 +140,7 @@ class _Listing:
 
     def __init__(self, assignment: Assignment, situation: Situation, threads: int, selection: Selection, target: str) -> None:
         self._assignment, self._situation, self._threads, self._selection = assignment, situation, threads, selection
-        self._target = target
+        self._target, self._on_device = target, HARDWARE[target].on_device
         self._nests: dict[str, Structure] = {}
 
     def by_rule(self) -> Iterator[Candidate]:
@@ -165,7 +166,7 @@ class _Listing:
     def _styles(self, structure: Structure) -> Iterator[Decoration]:
         """Yield the directives that give loops to threads, or to the units of a GPU."""
         situation, threads = self._situation, self._threads
-        if self._target == "cuda":
+        if self._on_device:
             from .device_styles import device_styles  # imported here, since CPUs do not need it
 
             yield from device_styles(structure, situation)
@@ -180,7 +181,7 @@ class _Listing:
     def library(self) -> Iterator[Candidate]:
         """Yield the schedules of the library for the same expression, unchanged."""
         situation = self._situation
-        if self._threads < 2 and self._target == "cpu":
+        if self._threads < 2 and not self._on_device:
             return
         for named, schedule in schedules_for(self._assignment, self._target, {**situation.lengths, **situation.extents}):
             program = further(situation.program, schedule, situation)
@@ -207,7 +208,7 @@ class _Listing:
         if program is None:
             return
         bare, admitted = program, list[Hole]()
-        inner = (*inner_choices(program, situation), build_choices(selection.compilers)) if self._target == "cpu" else ()
+        inner = (*inner_choices(program, situation), build_choices(selection.compilers)) if not self._on_device else ()
         for hole in inner:
             first = next(choice for choice in hole.choices if choice is not None)
             trial = further(program, (hole,), situation, {hole.name: first})

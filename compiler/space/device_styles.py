@@ -15,6 +15,7 @@ from ..notation.nodes import accesses
 from ..schedule import directives as d
 from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
+from ..units import UNITS
 from .decorations import Decoration, fresh, positions_taken, shares_pattern
 from .device_tiles import device_tiles
 from .device_units import REGISTERS, to_threads, to_warps
@@ -181,9 +182,9 @@ def _outermost(program: Program, graph: Provenance, loop: str, original: str, un
     Warps may have fewer lanes than 32, so that short rows leave none of them without work; all lanes have tables of ``keys`` together.
     """
     holes = {} if covers(_written(program), original, graph) else {"race": RACE}
-    if unit == "gpu_warp" and not keys:
+    if UNITS[unit].member == "warp" and not keys:
         return to_warps(loop, **holes)
     given = d.Parallelize(loop, unit, "no_races")
-    if unit == "gpu_thread":
+    if UNITS[unit].member == "thread":
         return opened(given, chunking__chunk=REGISTERS, **holes)
     return opened(given, **holes) if holes else given

@@ -17,6 +17,7 @@ from ..format import Format
 from ..notation.nodes import Assignment
 from ..schedule.addresses import chain
 from ..schedule.schedule import Schedule
+from ..units import UNITS
 from .orders import Orders
 from .schedules import Schedules
 from .situation import Situation, Structure
@@ -106,6 +107,6 @@ def _drawn(situation: Situation, threads: int, source: random.Random, target: st
     if not orders.count():
         return None
     order = orders.draw(source)
-    units = [units for units in assignments_of_units(order, target) if threads > 1 or "cpu_thread" not in dict(units).values()]
+    units = [units for units in assignments_of_units(order, target) if threads > 1 or not any(UNITS[unit].is_thread for _, unit in units)]
     transformation = Transformation(partition, order, source.choice(units))
     return None if removed_by(transformation, filters) else transformation

@@ -8,6 +8,7 @@ from functools import cached_property
 from ..concrete.concretize import Concretized
 from ..format import Format
 from ..notation.nodes import Access
+from ..units import UNITS
 from .nestings import Nestings
 from .options import Facts, Options
 from .pieces import Pieces, Run
@@ -113,7 +114,7 @@ class LoopFacts:
         if form.is_dense or not any(self._nestings.table[number].root for number in statements):
             return units
         outermost = self._target.subscripts[form.order[0]].indices
-        return tuple(unit for unit in units if unit != "cpu_vector" and run.is_plain and run.indices == outermost)
+        return tuple(unit for unit in units if not UNITS[unit].is_vector and run.is_plain and run.indices == outermost)
 
     # Orders
 

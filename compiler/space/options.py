@@ -12,6 +12,7 @@ from ..format import Format
 from ..frozen import frozen
 from ..levels import LevelKind, level_kinds
 from ..schedule import directives as d
+from ..units import HARDWARE, UNITS
 from ..workspaces import WORKSPACES, keeping_kinds
 from .choices import NOTHING, All, Choice, OneOf, perhaps
 from .grammar import Alternative, Derivation, Grammar
@@ -144,7 +145,7 @@ class Options:
     def _races(self, unit: str, facts: Facts) -> tuple[str, ...]:
         if not self.fitting:
             return self.races
-        kept = ("no_races",) if facts.apart else ("no_races", "parallel_reduction") if unit == "cpu_vector" else self.races
+        kept = ("no_races",) if facts.apart else ("no_races", "parallel_reduction") if UNITS[unit].is_vector else self.races
         return tuple(race for race in kept if race in self.races)
 
     @cached_property
@@ -152,10 +153,11 @@ class Options:
         """How a unit distributes iterations, or None: threads by (chunking, chunk), warps to ("lanes", how many each has),
         threads of a GPU to ("registers", most registers of each)."""
         chunks = All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(())
-        lanes, registers = (
-            OneOf(tuple((word, count) for count in counts)) for word, counts in ((d.LANES, self.lanes), (d.REGISTERS, self.registers))
-        )
-        return {"cpu_thread": perhaps(chunks), "gpu_warp": perhaps(lanes), "gpu_thread": perhaps(registers)}
+        ways: dict[str, Choice] = {
+            word: perhaps(OneOf(tuple((word, count) for count in counts)))
+            for word, counts in ((d.LANES, self.lanes), (d.REGISTERS, self.registers))
+        }
+        return {unit.name: ways.get(unit.chunkings[0], perhaps(chunks)) for unit in UNITS.values() if unit.chunkings}
 
     def treatments(self, run: Run) -> Choice:
         """Return the ways in which indices become the loops of a run."""
@@ -204,11 +206,12 @@ class Options:
 
 def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None], ...] = ()) -> Options:
     """Return all options of a target."""
-    numbers, units = range(1, MOST + 1), d.UNITS_OF[target]
+    numbers, units = range(1, MOST + 1), HARDWARE[target].units
+    on_device, words = HARDWARE[target].on_device, {word for unit in units for word in UNITS[unit].chunkings}
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
-        units=units, calls=d.CALLS if "cpu_thread" in units else (), chunkings=d.CHUNKINGS, chunks=numbers,
-        lanes=WARP_LANES if "gpu_warp" in units else (), registers=THREAD_REGISTERS if "gpu_thread" in units else (), bounds=d.BOUNDS,
+        units=units, calls=() if on_device else d.CALLS, chunkings=d.CHUNKINGS, chunks=numbers,
+        lanes=WARP_LANES if d.LANES in words else (), registers=THREAD_REGISTERS if d.REGISTERS in words else (), bounds=d.BOUNDS,
         unrolls=range(1, MOST_UNROLLED + 1), distances=numbers, builds=builds,
     )  # fmt: skip
 

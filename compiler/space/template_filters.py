@@ -17,6 +17,7 @@ from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.context import Context
 from ..schedule.iteration import Iteration
+from ..units import HARDWARE, UNITS
 from .orders import Allowed, Orders
 from .situation import Situation, result_leaf
 from .template_space import Partition, Transformation
@@ -188,15 +189,15 @@ def _dense_accesses(situation: Situation) -> list[Access]:
 
 def _legal_units(template: Transformation) -> bool:
     """Drops what ``parallelize`` refuses: vector loops around loops of unknown length, loops in which operands meet."""
-    partition, order, units = template.partition, template.order, dict(template.units)
+    partition, order = template.partition, template.order
     for loop, unit in template.units:
         inside = order[order.index(loop) + 1 :]
-        if unit == "cpu_vector" and not all(partition.is_constant(other) for other in inside):
+        if UNITS[unit].is_vector and not all(partition.is_constant(other) for other in inside):
             return False
         if _coiterates(template, loop):
             return False
-    needs_thread = any(unit.startswith("gpu") for unit in units.values())
-    return not needs_thread or "gpu_thread" in units.values()
+    members = {UNITS[unit].member for _, unit in template.units} - {None}
+    return not members or "thread" in members
 
 
 def _coiterates(template: Transformation, loop: str) -> bool:
@@ -224,8 +225,8 @@ def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Tran
         graph = template.partition.graph
         for loop, unit in template.units:
             innermost = loop == template.order[-1]
-            vector = vector_loops and unit == "cpu_vector" and (innermost or not template.partition.is_stored(loop))
-            outermost = loop == template.order[0] and unit == "cpu_thread"
+            vector = vector_loops and UNITS[unit].is_vector and (innermost or not template.partition.is_stored(loop))
+            outermost = loop == template.order[0] and UNITS[unit].is_thread
             positions = position_splits and graph.space(loop) == "position"
             if not (vector or (outermost and (positions or not _is_collapsed(graph, loop)))):
                 return False
@@ -237,10 +238,8 @@ def _readmitting(*, position_splits: bool, vector_loops: bool) -> Callable[[Tran
 def _coordinate_splits_are_threads(template: Transformation) -> bool:
     """Tiles of the coordinates of a compressed level cost a search each: only loops over tiles that are divided among threads are
     worth that."""
-    units = dict(template.units)
-    return all(
-        split.outer == template.order[0] and units.get(split.outer) == "cpu_thread" for split in _coordinate_splits(template.partition)
-    )
+    threaded = {loop for loop, unit in template.units if UNITS[unit].is_thread}
+    return all(split.outer == template.order[0] and split.outer in threaded for split in _coordinate_splits(template.partition))
 
 
 def _is_collapsed(graph: Provenance, loop: str) -> bool:
@@ -267,7 +266,7 @@ def _load_balanced(template: Transformation) -> bool:
 
 
 def _constant_threads(template: Transformation) -> bool:
-    return all(template.partition.is_constant(loop) for loop, unit in template.units if unit in ("gpu_warp", "gpu_thread"))
+    return all(template.partition.is_constant(loop) for loop, unit in template.units if UNITS[unit].member in ("warp", "thread"))
 
 
 def _coalesced(template: Transformation) -> bool:
@@ -275,7 +274,7 @@ def _coalesced(template: Transformation) -> bool:
     graph = template.partition.graph
     for loop, unit in template.units:
         made = _split_of(graph, loop)
-        if unit == "gpu_thread" and made is not None and loop == made.outer and not template.partition.is_constant(made.inner):
+        if UNITS[unit].member == "thread" and made is not None and loop == made.outer and not template.partition.is_constant(made.inner):
             return False
     return True
 
@@ -305,19 +304,25 @@ COALESCED = UnitFilter("coalesced", "inefficient", _coalesced)
 _DIVISIONS = (LEGAL_PARTITION, COLLAPSED_IS_SPLIT, POSITIONS_ARE_SPLIT, POSITIONS_OF_STORED_LEVELS, NO_COLLAPSE_OF_DENSE_INNER)
 _PARTITIONS = (*_DIVISIONS, NO_COORDINATE_SPLIT, NO_COORD, STORAGE_ORDER)
 _GPU = (LOAD_BALANCED, CONSTANT_THREADS, COALESCED, SPLIT_IS_USED)
-PAPER: dict[str, tuple[Filter, ...]] = {
-    "cpu": (*_PARTITIONS, DENSE_IN_ORDER, LEGAL_UNITS, OUTERMOST_PARALLEL, SPLIT_IS_USED),
-    "cuda": (*_PARTITIONS, DENSE_IN_ORDER, LEGAL_UNITS, *_GPU),
-}
+
+
+def _by_target(processor: tuple[Filter, ...], gpu: tuple[Filter, ...]) -> dict[str, tuple[Filter, ...]]:
+    return {name: gpu if found.on_device else processor for name, found in HARDWARE.items()}
+
+
+PAPER = _by_target(
+    processor=(*_PARTITIONS, DENSE_IN_ORDER, LEGAL_UNITS, OUTERMOST_PARALLEL, SPLIT_IS_USED),
+    gpu=(*_PARTITIONS, DENSE_IN_ORDER, LEGAL_UNITS, *_GPU),
+)
 """The rules of the paper, in the order in which they are applied."""
 
-DEFAULT: dict[str, tuple[Filter, ...]] = {
-    "cpu": (
+DEFAULT = _by_target(
+    processor=(
         *_DIVISIONS, COORDINATE_SPLIT_OF_RESULT, NO_COORD, STORAGE_ORDER, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS,
         OUTERMOST_PARALLEL_OR_READMITTED, SPLIT_IS_USED, COORDINATE_SPLITS_ARE_THREADS,
     ),
-    "cuda": (*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, *_GPU),
-}  # fmt: skip
+    gpu=(*_PARTITIONS, DENSE_IN_ORDER_BUT_TILES, LEGAL_UNITS, *_GPU),
+)  # fmt: skip
 """Ours, the paper's first. Readmitted: position splits of collapsed loops, vectorized dense loops and vectorized innermost ones (sums of
 gathered elements), which the paper's first CPU rule forbids; loops over tiles of constant size inside others, as in the paper's own SpMM
 and TTM; and tiles of a compressed level's coordinates that threads share out, the only way without races where columns are scattered."""

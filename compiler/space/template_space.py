@@ -18,6 +18,7 @@ from ..schedule import directives as d
 from ..schedule.addresses import chain
 from ..schedule.context import Context
 from ..schedule.dependence import graph_of
+from ..units import HARDWARE, UNITS
 from .situation import Situation, further, result_leaf
 from .template import Hole, Part, Template, opened
 
@@ -99,7 +100,7 @@ class Transformation:
         indices, around = result_leaf(self.partition.program)[1].target.indices, self.order[: self.order.index(loop)]
         if apart(indices, loop, around, self.partition.graph, self.partition.context.format_of):
             return "no_races"
-        return "parallel_reduction" if unit == "cpu_vector" else "atomics"
+        return "parallel_reduction" if UNITS[unit].is_vector else "atomics"
 
 
 # Stage one
@@ -185,13 +186,13 @@ def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[_Treatm
 
 def assignments_of_units(order: Sequence[str], target: str) -> Iterator[tuple[tuple[str, str], ...]]:
     """Yield loops for some of the units, each unit on one loop, outer units outside inner ones."""
-    for used in range(len(d.UNITS_OF[target]) + 1):
-        for units in combinations(d.UNITS_OF[target], used):
+    for used in range(len(HARDWARE[target].units) + 1):
+        for units in combinations(HARDWARE[target].units, used):
             for places in combinations(range(len(order)), used):
                 yield tuple((order[place], unit) for place, unit in zip(places, units, strict=True))
 
 
 def count_units(loops: int, target: str, *, nested: bool) -> int:
     """Return how many ways there are to give units to loops, in any nesting, or outer units outside inner ones."""
-    count = len(d.UNITS_OF[target])
+    count = len(HARDWARE[target].units)
     return sum(comb(count, used) * (comb(loops, used) if nested else perm(loops, used)) for used in range(count + 1))

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
+from ..units import UNITS
 from .choices import NOTHING, All, Choice
 from .grammar import Alternative, Derivation, Grammar, Sorts
 from .loop_facts import LoopFacts
@@ -63,7 +64,7 @@ class WholeNests:
         yield Alternative(Opened(option.label), (replace(inside, nested=True),), self._told(None, facts, scope).count)
         for used, unit in enumerate(self.options.units[place.units :], place.units + 1):
             usual = not self.options.outermost or self.is_usual(place, unit, last)
-            if unit in facts.units and usual and not (apart and unit != "cpu_vector"):
+            if unit in facts.units and usual and (UNITS[unit].is_vector or not apart):
                 yield Alternative(Opened(option.label, unit), (replace(inside, units=used),), self._told(unit, facts, scope).count)
 
     def is_usual(self, place: Place, unit: str, last: bool) -> bool:
@@ -74,7 +75,8 @@ class WholeNests:
             unit: the unit.
             last: whether no loop is inside.
         """
-        return (unit != "cpu_vector" and not place.nested) or (last and unit in ("cpu_vector", "gpu_thread"))
+        runner = UNITS[unit]
+        return (last and (runner.is_vector or runner.member == "thread")) or (not runner.is_vector and not place.nested)
 
     def _told(self, unit: str | None, facts: Facts, inside: Scope) -> Choice:
         """Return the directives that a loop may have."""

@@ -23,7 +23,7 @@ from ..native.machine import this_machine
 from ..native.toolchain import Compiler, default_flags, find_compiler, possible_flags, vector_bytes
 from ..passes.cpu import CPU
 from ..passes.manager import PassList, VectorUnit
-from ..schedule.directives import UNITS_OF
+from ..units import PROCESSOR
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "
@@ -41,14 +41,14 @@ class NativeLaunch:
     """A loaded C kernel with its arguments, which are NumPy arrays that are not copied."""
 
     run: Callable[[], int]
-    arrays: Any
+    pointers: Any
     sizes: Any
     release: Callable[[Any], None]
     kept: list[Any]
 
     def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return memory that the kernel handed over, as an array that releases it in the end."""
-        return owned_array(self.arrays[pointer], self.sizes[length], dtype, self.release)
+        return owned_array(self.pointers[pointer], self.sizes[length], dtype, self.release)
 
 
 @frozen
@@ -77,15 +77,15 @@ class NativeKernel:
 class NativeTarget:
     """The processor of this machine, through its C compiler."""
 
-    name: str = "cpu"
+    name: str = PROCESSOR.target
     language: str = "c"
-    units: tuple[str, ...] = UNITS_OF["cpu"]
+    units: tuple[str, ...] = PROCESSOR.units
     memory: tuple[str, ...] = ("heap", "registers")
     groups: tuple[str, ...] = ()
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = CPU
-    on_device: bool = False
-    has_architectures: bool = False
+    on_device: bool = PROCESSOR.on_device
+    has_architectures: bool = PROCESSOR.has_architectures
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         """Return vectors as wide as the kernel's flags ask for."""

@@ -23,7 +23,7 @@ from ..native.library import foreign_interface, open_object
 from ..native.nvrtc import nvrtc_version
 from ..passes.cuda import CUDA as PASSES
 from ..passes.manager import PassList, VectorUnit
-from ..schedule.directives import UNITS_OF
+from ..units import NVIDIA
 from .cuda_launch import DECLARATIONS, CudaKernel
 from .cuda_objects import cubin_of, host_object, shared_object
 
@@ -37,17 +37,17 @@ class CudaTarget:
     """NVIDIA GPUs of an architecture, such as "sm_90"; None: that of this machine's first one."""
 
     arch: str | None = None
-    name: str = "cuda"
+    name: str = NVIDIA.target
     language: str = "cuda"
-    units: tuple[str, ...] = UNITS_OF["cuda"]
+    units: tuple[str, ...] = NVIDIA.units
     memory: tuple[str, ...] = ("heap", "registers", "block", "warp")
     groups: tuple[str, ...] = ("block", "warp")
     intrinsics: Mapping[str, Intrinsic] = field(
         default_factory=lambda: {name: found for name, found in INTRINSICS.items() if name not in OF_PROCESSORS and found.on_gpu}
     )
     passes: PassList = PASSES
-    on_device: bool = True
-    has_architectures: bool = True
+    on_device: bool = NVIDIA.on_device
+    has_architectures: bool = NVIDIA.has_architectures
 
     def for_architecture(self, arch: str) -> CudaTarget:
         """Return this target for an architecture. Raises ``ScheduleError`` if NVIDIA's GPUs have none of that name."""

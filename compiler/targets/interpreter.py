@@ -17,7 +17,7 @@ from ..ir.parser import parse_function
 from ..ir.printer import show_function
 from ..lowering.kernel_spec import KernelSpec
 from ..passes.manager import PassList, VectorUnit
-from ..schedule.directives import UNITS_OF
+from ..units import PROCESSOR
 
 NAME = "loop IR interpreter"
 
@@ -61,13 +61,13 @@ class Interpreter:
 
     name: str = "interpreter"
     language: str = "loops"
-    units: tuple[str, ...] = UNITS_OF["cpu"]
+    units: tuple[str, ...] = PROCESSOR.units
     memory: tuple[str, ...] = ("heap", "registers")
     groups: tuple[str, ...] = ()
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=lambda: INTRINSICS)
     passes: PassList = field(default_factory=lambda: PassList([]))
-    on_device: bool = False
-    has_architectures: bool = False
+    on_device: bool = PROCESSOR.on_device
+    has_architectures: bool = PROCESSOR.has_architectures
 
     def vectors(self, spec: KernelSpec) -> VectorUnit:
         return VectorUnit(8)

@@ -5,13 +5,14 @@ that is dealt out to units of the target becomes a device kernel; the statements
 host. For example, a result that is counted, scanned and filled is two such loops with a scan between. A target says which units and kinds
 of memory it has, which passes bring loop IR into the form that it prints, and how the text is compiled, loaded and launched on arrays.
 
-To add one: a class with these members, and ``registry.register(it)``.
+To add one: a class with these members, and ``registry.register(it)``. What schedules and the tuner ask of a target, without loading it,
+is in ``compiler.units``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,18 @@ class Launch(Protocol):
     def published(self, pointer: int, length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array that the last run made: ``pointer`` is its slot among the arrays, ``length`` the slot of its length."""
         ...
+
+
+@runtime_checkable
+class RepeatedLaunch(Launch, Protocol):
+    """A launch that can be run again on other arrays of the same sizes.
+
+    Attributes:
+        pointers: the addresses of the arrays in the order of the kernel's parameters, which may be set between runs; memory of ``cffi``.
+    """
+
+    @property
+    def pointers(self) -> Any: ...
 
 
 class DeviceLaunch(Launch, Protocol):

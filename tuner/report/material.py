@@ -15,6 +15,7 @@ from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
+from ...compiler.units import is_processor
 from ..account import Account
 from ..comparison import OURS, OURS_BY_DEFAULT, OURS_UNTUNED
 from ..converted import Converted
@@ -213,7 +214,7 @@ def _result(number: int, decision: Decision, database: Database, beside: Beside)
         speedup=Ratio(decision.speedup, decision.speedup_low, decision.speedup_high),
         runs=[_run(found) for found in trials],
         others=beside.get((workload.kernel, input_name(decision.input), workload.threads), {}),
-        limits=known_limits(workload.machine, workload.threads) if workload.target == "cpu" else None,
+        limits=known_limits(workload.machine, workload.threads) if is_processor(workload.target) else None,
     )
 
 

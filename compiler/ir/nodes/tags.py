@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal as OneOf
 
 from ...frozen import frozen
+from ...units import Member as Member
 
-Member = OneOf["block", "warp", "thread"]
 Group = OneOf["grid", "block", "warp"]
 
 

@@ -11,13 +11,13 @@ from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
-from sparsetune.compiler.schedule.directives import UNITS_OF
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
 from sparsetune.compiler.space.situation import Situation
 from sparsetune.compiler.space.template import Template
 from sparsetune.compiler.space.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter
 from sparsetune.compiler.space.template_space import Transformation, partitions
 from sparsetune.compiler.space.templates import removed_by, report, template_of, templates
+from sparsetune.compiler.units import HARDWARE
 
 KERNELS = {
     "SpMV": ("y(i) = A(i,j) * x(j)", {"A": "csr"}),
@@ -44,8 +44,8 @@ def test_counting_agrees_with_listing(kernel: str, target: str) -> None:
         Transformation(partition, order, tuple(zip(placed, units, strict=True)))
         for partition in partitions(Situation(found.program, found.formats, {}))
         for order in permutations(partition.loops)
-        for used in range(len(UNITS_OF[target]) + 1)
-        for units in combinations(UNITS_OF[target], used)
+        for used in range(len(HARDWARE[target].units) + 1)
+        for units in combinations(HARDWARE[target].units, used)
         for placed in permutations(order, used)
     ]
     counts = report(assignment, known, target)
