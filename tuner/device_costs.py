@@ -3,7 +3,8 @@
 Sparse kernels wait for memory, and a GPU hides the waits behind the many warps that it holds at once. The units of a kernel are the
 threads, warps or blocks that get the iterations of a loop. They run in turns, as many at once as the GPU holds. Each finds its share of the
 work, waits for its first loads, and then takes the loops inside in steps, one iteration a lane. A kernel takes no less than its longest
-unit, and no less than moving its bytes. ``Iterations`` counts loops; the constants were fitted to races on an H200.
+unit, and no less than moving its bytes. ``Iterations`` counts loops. The constants were fitted to races on an H200; ``python -m
+sparsetune.tuner.reports.gpu fit INPUT ...`` fits them again, and says what that changes and which of them the races determine.
 """
 
 from __future__ import annotations
@@ -85,8 +86,28 @@ _FEWEST = 32
 """Registers of a thread up to which a multiprocessor holds as many threads as it can."""
 
 
+@frozen
+class Counted:
+    """What a program asks of a GPU, whatever that GPU takes for it.
+
+    Attributes:
+        works: of its assignments in loops.
+        moved: bytes of the operands and a dense result.
+        converted: stored entries that the processor converts.
+    """
+
+    works: tuple[Work, ...]
+    moved: float
+    converted: float
+
+
 def device_cost(problem: Problem, program: Program, sources: Mapping[str, str], device: Device = USUAL) -> float:
-    """Return about how many nanoseconds a program takes on a GPU.
+    """Return about how many nanoseconds a program takes on a GPU; see ``counted`` for the arguments."""
+    return nanoseconds(counted(problem, program, sources), device)
+
+
+def counted(problem: Problem, program: Program, sources: Mapping[str, str]) -> Counted:
+    """Return what a program asks of a GPU.
 
     Args:
         problem: gives the operands.
@@ -94,14 +115,20 @@ def device_cost(problem: Problem, program: Program, sources: Mapping[str, str], 
         sources: the user's name of every operand in the program.
     """
     works = tuple(DeviceWork(problem, program, sources).works())
+    return Counted(works, _moved(problem), converted_entries(problem, program, sources))
+
+
+def nanoseconds(counted: Counted, device: Device = USUAL) -> float:
+    """Return about how long a GPU takes for what a program asks of it."""
+    works = counted.works
     again = [_lost(work, device) for work in works]
     issued = sum(device.sector * work.sectors + device.instruction * work.instructions + device.shuffle * work.shuffles for work in works)
     near = sum(work.near + work.own_near * lost for work, lost in zip(works, again, strict=True))
     updates = sum(device.atomic * work.atomics + device.key * work.keys for work in works)
-    far = _moved(problem) + sum(work.far + work.own * lost for work, lost in zip(works, again, strict=True))
+    far = counted.moved + sum(work.far + work.own * lost for work, lost in zip(works, again, strict=True))
     carried = device.carried if any(work.is_carried for work in works) else 0.0
     waiting = max((_waiting(work, device) for work in works), default=device.wait)
-    converted = device.conversion * converted_entries(problem, program, sources)
+    converted = device.conversion * counted.converted
     return device.launch + converted + carried + waiting + issued + updates + device.near_byte * near + device.byte * far
 
 

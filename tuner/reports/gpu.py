@@ -24,6 +24,7 @@ from ...compiler.native.folders import cache_folder
 from ...compiler.targets.cuda_objects import cubin_of, host_object
 from .gpu_bundle import SYNTHETIC, begin, bundle, chosen
 from .gpu_cases import FAR, KERNELS, LISTED, SPMV, USUAL_ARCH, kernels_for, listed
+from .gpu_fit import races, report
 from .gpu_page import PICTURE, page, picture
 from .gpu_parts import MINUTES, PARTS, Asked, loaded, note_state
 from .gpu_race import Device
@@ -143,7 +144,7 @@ def _is_through(words: Sequence[str], seconds: float, folder: Path) -> bool:
 
 
 @click.command()
-@click.argument("part", type=click.Choice([*PARTS, "all", "page", "prepare"]))
+@click.argument("part", type=click.Choice([*PARTS, "all", "page", "prepare", "fit"]))
 @click.argument("inputs", nargs=-1)
 @folder_option("--folder", Path("results"), "Where rows are kept.")
 @click.option("--minutes", type=float, default=7.5, show_default=True, help="After which it stops; run it again to go on.")
@@ -160,11 +161,15 @@ def main(
     taken: Path | None, version: str, data: Path,
 ) -> None:  # fmt: skip
     """Run a PART: machine, streams, skew, far, tensors, kernels and choices (on INPUTS: files or names), edges, right, sanitizer, or all of
-    them; or page, or prepare, which need no device."""
+    them; or page, prepare, or fit (the static model to the rows of kernels on INPUTS), which need no device."""
     if part == "page":
         _write_page(folder, output)
         return
     try:
+        if part == "fit":
+            for paragraph in report(list(races(read_rows(folder / FILE), inputs))):
+                click.echo(f"{paragraph}\n")
+            return
         if part == "prepare":
             if taken is not None:
                 begin(taken)
