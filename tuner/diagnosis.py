@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..compiler.errors import BuildError, SparsetuneError
+from ..compiler.errors import BuildError, DataError, SparsetuneError
 from ..compiler.frozen import frozen
 from ..compiler.native import team
 from ..compiler.native.devices import find_nvcc
@@ -112,7 +112,12 @@ def _processor() -> Iterator[Check]:
     caches = ", ".join(f"L{cache.level} {cache.bytes // 1024} KiB" for cache in machine.caches) or "caches unknown"
     yield Check("processor", True, False, f"{machine.model}, {caches}, {8 * machine.vector_bytes}-bit vectors")
     limit = os.environ.get("SPARSETUNE_THREADS")
-    named = f", SPARSETUNE_THREADS={limit}" if limit else ""
+    try:
+        threads = team.thread_count(None)
+    except DataError as error:
+        yield Check("threads", False, True, str(error), "set it to such a number, or unset it")
+        return
+    named = f", SPARSETUNE_THREADS={threads}" if limit else ""
     yield Check("threads", True, False, f"{available_cores()} of {machine.cores} cores{named}")
 
 

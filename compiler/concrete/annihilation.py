@@ -1,11 +1,11 @@
 """Where expressions have a value, and what remains of them where operands have none: the only rule of annihilation.
 
-What is not stored is the fill value, which annihilates products and is the identity of sums, whatever the operators are called
-(DESIGN 4.5). A constant has a value everywhere, unless it is the identity of sums; a constant factor leaves a pattern as it is, even
-0, since 0 * inf is NaN. A quotient has the pattern of its numerator, for 0 / x is 0; and it has a value wherever its denominator is not
-stored, for 0 / 0 is NaN. A stored denominator may be 0 where the numerator is not stored. Such coordinates count only
-in the terms of a dense result that are not summed (``concrete.completeness``). A function has a value where one of
-its arguments has, and everywhere in a dense result if its value at 0 is not 0 (``Apply.everywhere``).
+What is not stored is the fill value, which annihilates products and is the identity of sums, whatever the operators are called (DESIGN
+4.5). A constant has a value everywhere, unless it is the identity of sums as such (``identities.is_nothing``); a constant factor leaves a
+pattern as it is, even 0, since 0 * inf is NaN. A quotient has the pattern of its numerator, for 0 / x is 0; and it has a value wherever
+its denominator is not stored, for 0 / 0 is NaN. A stored denominator may be 0 where the numerator is not stored. Such coordinates count
+only in the terms of a dense result that are not summed (``concrete.completeness``). A function has a value where one of its arguments
+has, and everywhere in a dense result if its value at 0 is not 0 (``Apply.everywhere``).
 
 Counting, legality, the schedule space and lowering differ in what they know of an access; each passes it as the domain of that access.
 """

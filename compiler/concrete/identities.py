@@ -9,14 +9,26 @@ from __future__ import annotations
 import math
 
 from ..notation.constants import constant_value, is_constant
-from ..notation.nodes import Add, Expr, Mul, Neg
+from ..notation.nodes import Add, Expr, Literal, Mul, Neg
 
 _IDENTITIES = {"+": 0, "or": 0, "min": math.inf, "max": -math.inf}
 
 
 def is_nothing(value: Expr, add: str) -> bool:
-    """Return whether an expression is a constant that adds nothing."""
-    return is_constant(value) and constant_value(value) == _IDENTITIES.get(add)
+    """Return whether an expression adds nothing: the identity of add itself, negated, or a sum of such constants.
+
+    Constants that only come to it, such as ``2 - 2`` and ``0 * 2``, are values like others: operands that are not stored can leave them of
+    ``2 + a(i) - 2``, and where that has a value must not depend on what a schedule leaves of it first.
+    """
+    match value:
+        case Literal(number):
+            return number == _IDENTITIES.get(add)
+        case Neg(operand):
+            return add in ("+", "or") and is_nothing(operand, add)
+        case Add(operands):
+            return all(is_nothing(operand, add) for operand in operands)
+        case _:
+            return False
 
 
 def is_unit(value: Expr, multiply: str) -> bool:

@@ -61,6 +61,7 @@ class Setting:
         self._taken.add(chosen)
         return chosen
 
+
 @frozen
 class Property:
     """A form of kernels that passes may require.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from functools import cache
@@ -11,7 +10,6 @@ from typing import Any
 from ..errors import BuildError
 from ..native import team
 from ..native.library import CSRC, declared, declared_in, foreign_interface, load_source
-from ..native.machine import available_cores
 from ..native.toolchain import machine_flags
 from ..warn import inform
 
@@ -22,10 +20,8 @@ def threads_for(work: int) -> int:
 
 
 def helper_threads() -> int:
-    """Return the number of threads that helpers use: SPARSETUNE_THREADS, else the cores that this process may use."""
-    team.respect_limits()
-    asked = os.environ.get("SPARSETUNE_THREADS", "")
-    return min(int(asked) if asked.isdecimal() and int(asked) > 0 else available_cores(), 255)
+    """Return the number of threads that helpers use: as many as kernels (``team.thread_count``), at most 255."""
+    return min(team.thread_count(None), 255)
 
 
 class Library:

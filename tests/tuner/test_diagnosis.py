@@ -24,6 +24,14 @@ def test_a_cache_that_others_can_write_is_named(tmp_path: Path, monkeypatch: pyt
     assert "SPARSETUNE_CACHE" in check.advice
 
 
+@pytest.mark.parametrize(("asked", "ok"), [("3", True), ("", True), ("abc", False), ("0", False)])
+def test_a_number_of_threads_that_kernels_refuse_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: str, ok: bool) -> None:
+    monkeypatch.setenv("SPARSETUNE_THREADS", asked)
+    check = {check.name: check for check in run_checks(str(tmp_path / "s.sqlite"))}["threads"]
+    assert (check.ok, check.required) == (ok, not ok)
+    assert asked in check.found
+
+
 @pytest.mark.parametrize("missing", [0, 1])
 def test_peers_are_advised_only_where_one_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: int) -> None:
     here = {peer.name: "1.0" for peer in all_peers()[missing:]}

@@ -41,6 +41,7 @@ from sparsetune.compiler.ir.nodes import (
 from sparsetune.compiler.lowering.kernel_spec import KernelSpec
 from sparsetune.compiler.native.team import thread_count
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.native import helper_threads
 from sparsetune.compiler.storage.tensor import Tensor
 
 pytestmark = pytest.mark.cc
@@ -277,6 +278,8 @@ def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SPARSETUNE_THREADS", wrong)
         with pytest.raises(DataError, match="SPARSETUNE_THREADS"):
             kernel(x=np.ones(2))
+        with pytest.raises(DataError, match="SPARSETUNE_THREADS"):
+            helper_threads()
 
 
 def test_other_threads_of_python_run_meanwhile() -> None:

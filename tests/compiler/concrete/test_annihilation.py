@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations
 from random import Random
 
+import numpy as np
 import pytest
 from sparsetune.compiler.concrete.annihilation import Patterns
 from sparsetune.compiler.concrete.check import formats_of
@@ -33,6 +34,8 @@ from sparsetune.compiler.notation.printer import show
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule.context import Context
 from sparsetune.compiler.schedule.iteration import Iteration
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.tensor import Tensor
 
 SEEDS = range(400)
 SPARSE, DENSE = ("s", "t", "u"), ("a", "b")
@@ -90,9 +93,9 @@ def present(value: Expr, there: Present, add: str, complete: bool) -> bool:
     def inner(part: Expr) -> bool:
         return present(part, there, add, complete)
 
-    if (constant := number(value)) is not None:
-        return constant != IDENTITY[add]
     match value:
+        case Literal(constant):
+            return constant != IDENTITY[add]
         case Access(tensor):
             return tensor in DENSE or tensor in there
         case Neg(operand):
@@ -103,7 +106,7 @@ def present(value: Expr, there: Present, add: str, complete: bool) -> bool:
             return all(inner(operand) for operand in operands if number(operand) is None)
         case Div(above, below):
             if (divisor := number(below)) is not None:
-                return inner(above) or divisor == 0 or math.isnan(divisor)
+                return number(above) is not None or inner(above) or divisor == 0 or math.isnan(divisor)
             return complete or inner(above) or not inner(below)
     raise TypeError(value)
 
@@ -245,3 +248,14 @@ def test_legality_and_lowering_see_the_same_lattice(seed: int, monkeypatch: pyte
         if loops.count(index) == 1:  # else branches of the program treat it differently
             assert set(stored_operands(found)) <= set(stored_operands(said[index])), (text, index)
             assert is_everywhere(said[index]) or not is_everywhere(found) or found == NOWHERE, (text, index, found, said[index])
+
+
+@pytest.mark.parametrize("text", ["y(i) = 2 + s(i) - 2", "y(i) = 0 * (s(i) + 2)"])
+def test_constants_that_cancel_are_stored_whatever_the_schedule(text: str) -> None:
+    stored = np.array([0, 1, 0, 3.0])
+    for schedule in ("", "addends(2, s(i) - 2)" if "-" in text else "addends(0 * s(i), 0 * 2)", "precompute(s(i) + 2, i, i, w)"):
+        kernel = compile_kernel(text, {"s": "s", "y": "s"}, schedule=schedule)
+        result = kernel(s=tensor(stored, "s"))
+        assert isinstance(result, Tensor)
+        assert result.nnz == len(stored), schedule
+        assert np.array_equal(result.to_numpy(), stored if "-" in text else np.zeros(4))
