@@ -44,8 +44,9 @@ def supported_dtype(kind: Any, name: str | None) -> str:
         found = kind.name
         if kind in _SUPPORTED:
             return found
-        whose = f"operand '{name}' has values of type" if name is not None else "no kernel computes with values of type"
-        raise DataError(f"{whose} {found}; kernels take {', '.join(TYPES)}: convert it with astype")
+        if name is None:
+            raise DataError(f"no kernel computes with values of type {found}; kernels take {', '.join(TYPES)}")
+        raise DataError(f"operand '{name}' has values of type {found}; kernels take {', '.join(TYPES)}: convert it with astype")
     return found
 
 
@@ -78,9 +79,10 @@ def checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
     if dtype is None:
         return None
     try:
-        return np.dtype(supported_dtype(np.dtype(dtype), None))
+        kind = np.dtype(dtype)
     except Exception:  # NumPy asks a foreign object for its dtype, which may raise anything
         raise DataError(f"dtype {shown(dtype)} is not known to NumPy; kernels take {', '.join(TYPES)}") from None
+    return np.dtype(supported_dtype(kind, None))
 
 
 def checked_semiring(semiring: tuple[str, ...] | None) -> tuple[str, str]:

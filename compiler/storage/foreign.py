@@ -81,9 +81,14 @@ def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None
 
 
 def _refuse_strangers(data: Any, library: str) -> None:
-    """Refuse objects that NumPy would turn into an array of names, and torch tensors that would lose their derivatives."""
+    """Refuse objects that NumPy would turn into an array of names or not at all, and torch tensors that would lose their derivatives."""
     if library == "networkx" and hasattr(data, "adj"):
         raise DataError("a graph of networkx is no tensor on its own; hand over networkx.to_scipy_sparse_array(graph)")
+    if library == "jax" and hasattr(data, "indices"):
+        made = "csr_array((A.data, A.indices, A.indptr)" if hasattr(data, "indptr") else "coo_array((A.data, A.indices.T)"
+        raise DataError(
+            f"a sparse array of JAX is no tensor on its own; after A = A.sum_duplicates() hand over scipy.sparse.{made}, A.shape)"
+        )
     if library in ("pandas", "polars", "pyarrow") and hasattr(data, "columns"):
         raise DataError(f"a table of {library} is no tensor on its own; hand over its numbers: .to_numpy(), or (coordinates, values)")
     if library == "torch" and not (hasattr(data, "layout") or isinstance(data, tuple)):

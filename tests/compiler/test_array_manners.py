@@ -108,6 +108,11 @@ def stranger(module: str, **attributes: Any) -> Any:
         (stranger("networkx.classes.graph", adj={}, __len__=lambda self: 3), "networkx.to_scipy_sparse_array"),
         (stranger("pandas.core.frame", columns=["a"], __array__=lambda self: np.ones((2, 1))), r"\.to_numpy\(\)"),
         (stranger("torch", layout="torch.strided", requires_grad=True, detach=lambda self: self), r"hand over tensor.detach\(\)"),
+        (stranger("jax.experimental.sparse.bcoo", shape=(3, 3), ndim=2, indices=None), r"coo_array\(\(A.data, A.indices.T\), A.shape\)"),
+        (
+            stranger("jax.experimental.sparse.bcsr", shape=(3, 3), ndim=2, indices=None, indptr=None),
+            r"csr_array\(\(A.data, A.indices, A.indptr\), A.shape\)",
+        ),
     ],
 )
 def test_objects_that_are_no_tensors_are_named(data: Any, says: str) -> None:

@@ -40,6 +40,7 @@ MISTAKES: list[tuple[Any, ...]] = [
     (SPMV, BOTH, {"output_format": "csr"}, FormatError, "for matrices"),
     (SPMV, BOTH, {"output_format": 3}, FormatError, "not int"),
     (SPMV, BOTH, {"dtype": "foo"}, DataError, "not known to NumPy"),
+    (SPMV, BOTH, {"dtype": "float16"}, DataError, "no kernel computes with values of type float16; kernels take float64"),
     (SPMV, BOTH, {"dtype": "complex128"}, DataError, "complex128"),
     (SPMV, BOTH, {"threads": 0}, DataError, "threads"),
     (SPMV, BOTH, {"threads": True}, DataError, "threads"),
