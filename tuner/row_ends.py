@@ -1,9 +1,10 @@
 """The time of sums of short rows, one by one and in batches: most of it are branches at the ends of rows that a processor mispredicts.
 
 A processor learns the lengths of rows from those that surprise it. If a call has no more *surprises* than its tables hold, it foresees
-all of them in the next call, however random they are, and sums one by one are faster. If there are more, it loses time with each in every
-call. Batches (``passes.batches``) do without these branches, but need steps for each block of rows, and more for each row the longer the
-longest one of its block is. A block has rows of one parent alone, as the fibres of a slice, unless code has one loop over those of all.
+all of them in the next call, however random they are, and sums one by one are faster. The more there are beyond that, the more are
+forgotten before the next call, and it loses time with each of these. Batches (``passes.batches``) do without these branches, but need steps
+for each block of rows, and more for each row the longer the longest one of its block is. A block has rows of one parent alone, as the
+fibres of a slice, unless code has one loop over those of all.
 
 Times are cycles a row. They were fitted to sums of rows of equal, random and real lengths, one after another and a few in each slice.
 """
@@ -25,7 +26,8 @@ from .surprises import surprising_share
 UNROLLED = 2
 """How many entries of a row are summed without a branch, one by one."""
 
-_STRETCHES, _LENGTH = 8, 8 * ROWS  # of the rows that are looked at
+_STRETCHES, _LENGTH = 8, 64 * ROWS  # of the rows that are looked at: so many that what follows long histories is seen a few times
+_FORGOTTEN = 4.0  # the share of surprises that is still remembered falls with this power of their number
 _SURPRISE = 26.0  # cycles that a mispredicted end of a row costs
 _ROW, _ENTRY = 1.9, 1.3  # cycles of a row and of each entry, one by one
 _OVERLAPPING, _WAITING = 64, 1.2  # entries of a row that are added beside those of others; more cycles of each further one
@@ -46,7 +48,7 @@ class RowEnds:
         surprises: how many ends, of rows and of the rows of their parents, are not foreseen in a first call.
         alone: cycles of a row summed one by one.
         batched: the same in batches.
-        lost_alone, lost_batched: more cycles of these if surprises are not foreseen in later calls either.
+        lost_alone, lost_batched: more cycles of these if no surprise is foreseen in later calls either.
     """
 
     surprises: float
@@ -57,9 +59,8 @@ class RowEnds:
 
     def alone_over_batched(self, remembered: float) -> float:
         """Return the time of sums one by one over that of batches, if the ends of so many rows are remembered from call to call."""
-        if self.surprises <= remembered:
-            return self.alone / self.batched
-        return (self.alone + self.lost_alone) / (self.batched + self.lost_batched)
+        forgotten = 1.0 - min(1.0, remembered / max(1.0, self.surprises)) ** _FORGOTTEN
+        return (self.alone + forgotten * self.lost_alone) / (self.batched + forgotten * self.lost_batched)
 
 
 def row_ends(tensor: Tensor, level: int, joined: bool = False) -> RowEnds:
@@ -90,8 +91,10 @@ def _row_ends(tensor: Tensor, level: int, joined: bool) -> RowEnds:
 
 
 def _sampled(pos: NDArray[Any]) -> NDArray[Any]:
-    """Return the lengths of sampled rows."""
-    begins = np.unique(np.linspace(0, max(0, len(pos) - 1 - _LENGTH), _STRETCHES).astype(np.int64))
+    """Return the lengths of sampled rows, of all where there are few: rows in two stretches would be foreseen the second time."""
+    if len(pos) <= _STRETCHES * _LENGTH:
+        return np.diff(pos)
+    begins = np.linspace(0, len(pos) - 1 - _LENGTH, _STRETCHES).astype(np.int64)
     return np.concatenate([np.diff(pos[begin : begin + _LENGTH + 1]) for begin in begins])
 
 

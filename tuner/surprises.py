@@ -2,7 +2,7 @@
 
 The predictor is small and simple, as real ones are at their core: in a table it looks up what came after the last few lengths the last
 times, and expects what came twice of the last three times. Real ones choose between histories of many lengths; here there are a short and
-a longer one, of which the better counts.
+two longer ones, of which the best counts.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-HISTORIES = 1, 4
+HISTORIES = 1, 4, 12
 """How many lengths before a row are looked up."""
 
 _BITS = 4  # of a length, the lowest ones, by which it is looked up
+_MIXED = 0x9E35  # odd, so that lengths are spread over all places of the table
 
 
 def surprising_share(lengths: NDArray[Any]) -> float:
@@ -29,7 +30,7 @@ def _missed(lengths: NDArray[Any], told: NDArray[np.uint16], history: int) -> fl
     count = len(lengths) - history
     context = np.zeros(count, np.uint16)
     for before in range(history):
-        context |= told[before : before + count] << np.uint16(_BITS * before)
+        context = context * np.uint16(_MIXED) + told[before : before + count]
     ordered = lengths[history:][np.argsort(context, kind="stable")]  # what came after one context, time after time
     last, second, third = ordered[2:-1], ordered[1:-2], ordered[:-3]
     expected = np.where(second == third, second, last)

@@ -18,6 +18,7 @@ RANDOM = np.random.default_rng(3)
         ([5] * 4000, 0.0, 0.0),
         ([3, 5] * 2000, 0.0, 0.01),
         ([1, 1, 2] * 1500, 0.0, 0.01),  # needs more than one length before
+        ([*[1] * 9, 3] * 800, 0.0, 0.02),  # needs more than four
         (RANDOM.integers(1, 4, 4000), 0.6, 0.72),
         (RANDOM.integers(1, 9, 1000).repeat(4), 0.18, 0.25),  # one of four
         (np.where(RANDOM.random(4000) < 0.1, 2, 1), 0.08, 0.15),
@@ -46,11 +47,19 @@ def _made(coordinates: list[np.ndarray], form: str) -> Tensor:
     return tensor((np.stack(coordinates), np.ones(len(coordinates[0]))), form, shape)
 
 
-def test_surprises_are_lost_only_where_there_are_more_than_are_remembered() -> None:
+def test_the_more_surprises_there_are_beyond_those_remembered_the_more_are_lost() -> None:
     found = ends(RANDOM.integers(1, 4, 9000))
     assert 5400 < found.surprises < 6500
-    assert found.alone_over_batched(found.surprises) < 0.95
-    assert found.alone_over_batched(found.surprises - 1) > 2
+    times = [found.alone_over_batched(share * found.surprises) for share in (1.1, 1.0, 0.9, 0.7, 0.3)]
+    assert times[0] == times[1] < 0.95
+    assert times[1] < times[2] < times[3] < times[4]
+    assert times[2] < 2 < times[4]
+
+
+def test_samples_of_many_rows_tell_what_all_of_them_would() -> None:
+    repeated = np.tile([*[1] * 11, *[2] * 7, 5], 8000)
+    assert ends(repeated).surprises < 0.02 * len(repeated)
+    assert ends(RANDOM.permutation(repeated)).surprises > 0.3 * len(repeated)
 
 
 def test_equal_rows_of_one_entry_take_as_long_one_by_one_as_in_batches() -> None:
