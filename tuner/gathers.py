@@ -1,4 +1,4 @@
-"""How often the row that a stored coordinate chooses is not in a cache, estimated from a sample of the pattern.
+"""Which stored coordinates choose rows of dense operands, and how often such a row is in no cache, estimated from a sample of the pattern.
 
 A chosen row of a dense operand is still in the cache if it is among the last distinct rows that fill it. Stretches of coordinates are
 looked at in halves. A row that the second half chooses is a miss if neither half chose it before, but for its first line if the row before
@@ -8,13 +8,16 @@ that as many coordinates choose as many distinct rows as the cache holds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiler.notation.nodes import Access, accesses
 from ..compiler.storage.tensor import Tensor, level_extent
 from .features import remembered
+from .problem import Problem
 
 _STRETCHES = 16  # between fewer there may be the few long rows of a matrix, which choose what no other row does
 _MOST = 2**17  # most coordinates that are looked at, in all halves together
@@ -71,3 +74,29 @@ def _half(coordinates: NDArray[Any], extent: int, rows: float) -> int:
             break
         half = int(min(most, 2.0) * half)
     return min(half, _MOST, count // 2)
+
+
+def begun_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[Access, Tensor]]:
+    """Yield the stored operands whose first level one of some indices goes through."""
+    for access, tensor in stored_reads(problem):
+        if access.subscripts[tensor.format.order[0]].index in originals:
+            yield access, tensor
+
+
+def chosen_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[str, Tensor, int]]:
+    """Yield the indices, operands and levels that store coordinates of some indices."""
+    for access, tensor in stored_reads(problem):
+        for level, mode in enumerate(tensor.format.order):
+            index = access.subscripts[mode].index
+            if index in originals and not tensor.format.levels[level].full:
+                yield index, tensor, level
+
+
+def stored_reads(problem: Problem) -> Iterator[tuple[Access, Tensor]]:
+    """Yield the accesses of operands that store coordinates, where subscripts are plain."""
+    if problem.is_compound:
+        return
+    for access in accesses(problem.assignment.value):
+        tensor = problem.operand(access.tensor)
+        if tensor is not None and not tensor.format.is_dense and access.is_plain:
+            yield access, tensor

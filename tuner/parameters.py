@@ -7,14 +7,14 @@ cost instructions and gain nothing; vectors of half the width where known extent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..compiler.concrete.nodes import FAR_AHEAD
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
-from ..compiler.notation.nodes import Access, accesses
+from ..compiler.notation.nodes import accesses
 from ..compiler.schedule import directives as d
 from ..compiler.schedule.addresses import chain
 from ..compiler.schedule.dependence import graph_of
@@ -23,12 +23,13 @@ from ..compiler.space.candidates import Candidate
 from ..compiler.space.decorations import BUILD, UNROLL, shares_pattern, stream_of, vector_of
 from ..compiler.space.situation import Situation, result_leaf
 from ..compiler.space.template import Hole, Values
+from ..compiler.storage.positions import stored_prefixes
 from ..compiler.storage.tensor import Tensor
 from ..compiler.units import UNITS
 from .constants import Constants, machine_constants
-from .gathers import scattered_share
+from .gathers import begun_by, chosen_by, scattered_share, stored_reads
 from .legality import applied
-from .prefetches import LINE, distance_ahead, time_of_prefetches
+from .prefetches import LINE, distance_ahead, own_share, time_of_prefetches
 from .problem import Problem
 from .row_ends import UNROLLED, row_ends
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
@@ -70,10 +71,10 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
             values[hole.name], times = _unrolled(problem, candidate, hole, graph, constants)
             factor *= times
         elif isinstance(hole.usual, d.Prefetch):
-            values[hole.name], times = _prefetched(problem, candidate, hole, graph, constants)
+            values[hole.name], times = _prefetched(problem, candidate, hole, graph, cost)
             factor *= times or _asks_for_less(hole, hole.usual, values, constants)
         elif hole.name == BUILD and constants.halved * _LEAST_GAIN <= 1:
-            stepped = {index for access, _ in _stored(problem) for index in access.indices}
+            stepped = {index for access, _ in stored_reads(problem) for index in access.indices}
             if (build := halved_build(problem, candidate, hole, stepped)) is not None:
                 values[hole.name] = build
                 factor *= constants.halved
@@ -83,7 +84,7 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
 def _shared_out(problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, seconds: float) -> tuple[Any, float]:
     """Return the way to share a parallel loop among threads that takes the least time, and that time over the time of even shares."""
     loops = chain(candidate.program.statement, ())
-    tensor = next((found for _, found in _begun_by(problem, graph.originals(loops[0]))), None) if loops else None
+    tensor = next((found for _, found in begun_by(problem, graph.originals(loops[0]))), None) if loops else None
     if problem.threads < 2:
         return hole.usual, 1.0
     if tensor is None:
@@ -149,7 +150,7 @@ def _given_share(problem: Problem, directives: Sequence[d.Directive], graph: Pro
     shared = _shared_loop(directives)
     if shared is None or any(isinstance(one, d.Pos) for one in directives):
         return None
-    tensor = next((found for _, found in _begun_by(problem, graph.originals(shared.index))), None)
+    tensor = next((found for _, found in begun_by(problem, graph.originals(shared.index))), None)
     if tensor is None:
         return None
     rows = next((one.factor for one in directives if isinstance(one, d.Split) and one.outer == shared.index), 1)
@@ -175,7 +176,7 @@ def _unrolled(
     unrolled = next((one for one in hole.choices if isinstance(one, d.Unroll) and one.factor == UNROLLED), None)
     if unrolled is None:
         return None, 1.0
-    stored = _stored_by(problem, graph.originals(unrolled.index))
+    stored = chosen_by(problem, graph.originals(unrolled.index))
     rows = [(tensor, level) for _, tensor, level in stored if tensor.levels[level].pos is not None]
     if len(rows) != 1 or not _matter_ends(*rows[0]):
         return None, 1.0
@@ -204,30 +205,39 @@ def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: 
 
 
 def _prefetched(
-    problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, constants: Constants
+    problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, cost: float
 ) -> tuple[d.Prefetch | None, float | None]:
     """Return the prefetch of a hole, and the time with it over the time without; None for each where it is not worth it."""
     assert isinstance(hole.usual, d.Prefetch)
-    name = hole.usual.access.tensor
+    name, constants = hole.usual.access.tensor, machine_constants()
     operand, originals = problem.operand(name), graph.originals(hole.usual.index)
     if operand is None:
         return None, None
     if not operand.format.is_dense:  # its entries are read in order, so hardware fetches them ahead too
         loops = chain(candidate.program.statement, ())
-        begun = bool(loops) and any(found is operand for _, found in _begun_by(problem, graph.originals(loops[0])))
+        begun = bool(loops) and any(found is operand for _, found in begun_by(problem, graph.originals(loops[0])))
         far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
         if begun and far is not None and operand.nbytes > _level_bytes(2) and _gathers_from_afar(problem, originals):
             return far, constants.stream_miss
         return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
-    places = list(_stored_by(problem, originals))
+    places = list(chosen_by(problem, originals))
     near, outside, far = (
         max((_scattered(problem, operand, name, size, *where) for where in places), default=0.0)
         for size in (_level_bytes(1), _level_bytes(2), int(_CACHE_SHARE * this_machine().last_level_cache))
     )
     gains = constants.prefetched(_is_summed(problem, name, originals))
     near, far = max(near, outside), min(far, outside)
-    times = time_of_prefetches(near, outside, far, gains)
+    row = operand.nbytes / operand.dtype.itemsize / max((problem.extents[index] for index, _, _ in places), default=1)
+    times = time_of_prefetches(near, outside, far, gains, own_share(row, _each(problem, candidate, places, cost)))
     return (_ahead(problem, operand, hole, originals, near), times) if times * _LEAST_GAIN <= 1 else (None, None)
+
+
+def _each(problem: Problem, candidate: Candidate, places: Sequence[tuple[str, Tensor, int]], cost: float) -> float:
+    """Return the operations of a loop for each row that it gathers: those on all that belongs to a fibre of a tensor, over its entries. 0
+    for matrices: all their work is on the rows themselves."""
+    rows = max((stored_prefixes(tensor)[level] for _, tensor, level in places if level > 1), default=0.0)
+    sharers = 1 if _shared_loop(candidate.template.fill().directives) is None else problem.threads
+    return cost * sharers / rows if rows else 0.0
 
 
 def _ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[str, ...], near: float) -> d.Prefetch:
@@ -254,7 +264,7 @@ def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
     dense = [(name, operand) for name, operand in named if operand is not None and operand.format.is_dense]
     near = _level_bytes(2)
     return any(
-        _scattered(problem, operand, name, near, *where) > _AFAR for name, operand in dense for where in _stored_by(problem, originals)
+        _scattered(problem, operand, name, near, *where) > _AFAR for name, operand in dense for where in chosen_by(problem, originals)
     )
 
 
@@ -272,29 +282,3 @@ def _scattered(problem: Problem, operand: Tensor, name: str, cache: int, index: 
 def _level_bytes(level: int) -> int:
     """Return the bytes of the first or second level of cache."""
     return next((cache.bytes for cache in this_machine().caches if cache.level == level), _USUAL_BYTES[level])
-
-
-def _begun_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[Access, Tensor]]:
-    """Yield the stored operands whose first level one of some indices goes through."""
-    for access, tensor in _stored(problem):
-        if access.subscripts[tensor.format.order[0]].index in originals:
-            yield access, tensor
-
-
-def _stored_by(problem: Problem, originals: tuple[str, ...]) -> Iterator[tuple[str, Tensor, int]]:
-    """Yield the indices, operands and levels that store coordinates of some indices."""
-    for access, tensor in _stored(problem):
-        for level, mode in enumerate(tensor.format.order):
-            index = access.subscripts[mode].index
-            if index in originals and not tensor.format.levels[level].full:
-                yield index, tensor, level
-
-
-def _stored(problem: Problem) -> Iterator[tuple[Access, Tensor]]:
-    """Yield the accesses of operands that store coordinates, where subscripts are plain."""
-    if problem.is_compound:
-        return
-    for access in accesses(problem.assignment.value):
-        tensor = problem.operand(access.tensor)
-        if tensor is not None and not tensor.format.is_dense and access.is_plain:
-            yield access, tensor

@@ -11,23 +11,39 @@ _REACHED = 1.0, 1.5, 3.0, 30.0
 """Time of a row that is in the first level of cache, in the second, in the last, and in memory, over that of the first."""
 
 _UNDER_WAY = 16  # rows from outside the first level of cache that are asked for before the first of them is needed
+_ELEMENT = 1.3  # operations of the model for each element of a row that is multiplied and added
+_WAITING = 0.6  # how long other work waits for a row from outside the second level of cache, over its own time
 _ASKED = 4096  # most bytes of rows that are asked for ahead: a small part of the first level of cache
 
 
-def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[float, float, float, float]) -> float:
+def own_share(elements: float, operations: float) -> float:
+    """Return the share of a loop's work that is on the rows themselves.
+
+    Args:
+        elements: of a row.
+        operations: of the loop for each row that it gathers.
+    """
+    return min(1.0, _ELEMENT * elements / max(operations, 1.0))
+
+
+def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[float, float, float, float], own: float = 1.0) -> float:
     """Return the time of a loop that prefetches the rows it gathers over that of one that does not.
 
     A processor works on what follows while rows come from its caches, so that these times add up. Rows from memory are waited for. Where
     they are prefetched they arrive while the loop works on others, so a few of them among many near ones cost little: these two times are
-    combined as sides of a right angle.
+    combined as sides of a right angle. Other work is made for each row too where fibres of a tensor are summed and then multiplied further:
+    it takes as long with prefetches, but a processor that has it under way does not get to the next rows in time, and without prefetches it
+    waits for those from outside the second level of cache.
 
     Args:
         near, outside, far: shares of the rows that come from beyond the first level of cache, the second one, and the last one.
         gains: speed with prefetches over that without, where all rows come from the first level, the second one, the last one, or memory.
+        own: share of the work that is on the rows themselves.
     """
     times = [share * time for share, time in zip((1 - near, near - outside, outside - far, far), _REACHED, strict=True)]
     *fetched, waited = (time / gain for time, gain in zip(times, gains, strict=True))
-    return math.hypot(sum(fetched), waited) / sum(times)
+    asking, silent = math.hypot(sum(fetched), waited), sum(times)
+    return (own * asking + 1 - own) / (own * silent + (1 - own) * (1 + _WAITING * outside))
 
 
 def distance_ahead(choices: tuple[int, ...], usual: int, near: float, row: float) -> int:

@@ -24,7 +24,7 @@ from sparsetune.tuner.gathers import scattered_share
 from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.parameters import largest_share
-from sparsetune.tuner.prefetches import time_of_prefetches
+from sparsetune.tuner.prefetches import own_share, time_of_prefetches
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.shares import ITERATION, chunks, dynamic_excess, largest_chunk, static_excess
 
@@ -274,6 +274,29 @@ def test_a_few_misses_are_worth_prefetches_of_all_rows(share: float, asked: bool
     monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert ("prefetch(j, X" in str(model_choice(spmm(matrix, 48, threads)))) == asked
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("share", "asked"), [(0.02, False), (0.6, True)])
+def test_rows_are_asked_for_where_much_other_work_waits_for_them(
+    share: float, asked: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short fibres of a tensor are summed, and their sums multiplied further, before the next rows come."""
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_miss=1.0, prefetch_far=1.0))
+    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda _, level, rows, lines: share if rows < 5e4 else 0.0)
+    fibres = np.arange(4000)
+    short = tensor((np.stack([fibres // 4, fibres % 4, RNG.integers(0, 3000, 4000)]), np.ones(4000)), "csf", (1000, 4, 3000))
+    ones = {"B": np.ones((4, 16)), "C": np.ones((3000, 16))}
+    products = make_problem("A(i,r,s) = T(i,j,k) * B(j,r) * C(k,s)", {"T": short, **ones}, threads=threads)
+    assert (", C, " in str(model_choice(products))) == asked
+    assert "prefetch" not in str(model_choice(spmm(generate("random:uniform:2000x2000:nnz=1e4", "csr"), 16, threads)))
+
+
+def test_what_prefetches_cost_and_gain_is_little_where_most_work_is_on_other_things() -> None:
+    gains = (0.8, 1.0, 1.0, 1.2)
+    assert [time_of_prefetches(0.0, 0.0, 0.0, gains, own) for own in (1.0, 0.5, 0.0)] == pytest.approx([1.25, 1.125, 1.0])
+    assert time_of_prefetches(1.0, 0.5, 0.0, gains, 0.1) < 0.9 < time_of_prefetches(1.0, 0.5, 0.0, gains) == 1.0
+    assert [own_share(16, operations) for operations in (0.0, 20.0, 208.0)] == pytest.approx([1.0, 1.0, 0.1])
 
 
 def test_prefetches_of_rows_in_the_first_level_of_cache_are_not_as_those_in_the_second() -> None:
