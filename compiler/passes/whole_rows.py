@@ -3,7 +3,8 @@
 If threads have tiles of equally many positions, a row of the result may belong to two tiles, so that the whole result is set to zero
 first and every row is added. But only the first and the last row of a tile can be shared; those between belong to the tile
 alone (see ``segments``). They are stored once, including empty ones, and zeros are written before only where tiles meet. So most of
-the result is neither filled before nor read back, and its stores may bypass the caches (``streams``).
+the result is neither filled before nor read back, and its stores may bypass the caches (``streams``). The first and the last row are
+stored too where they turn out not to be cut: no vectors are added in place then, so that those of all rows may overlap (``overlaps``).
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class _Tiles:
     Attributes:
         loop: the parallel loop.
         ahead: its declarations before the loops over rows.
+        ends: the loops over the first and the last row.
         whole: the loop over rows of which no other tile has a part.
         kept: the steps of that loop for a row, without the update.
         update: the step that adds a row to the result: a loop over its elements, or the store of its only element.
@@ -86,6 +88,7 @@ class _Tiles:
 
     loop: For
     ahead: tuple[Declare, ...]
+    ends: tuple[For, For]
     whole: For
     kept: tuple[Step, ...]
     update: For | Store
@@ -93,12 +96,10 @@ class _Tiles:
 
     def stored(self) -> For:
         """Return the parallel loop that stores whole rows."""
-        store = self.update if isinstance(self.update, Store) else self.update.body
-        assert isinstance(store, Store)
-        stored = replace(store, op="")
-        update = stored if isinstance(self.update, Store) else replace(self.update, body=stored)
-        whole = replace(self.whole, body=Steps((*self.kept, update)))
-        return replace(self.loop, body=_with(self.loop.body, self.whole, whole))
+        body = _with(self.loop.body, self.whole, replace(self.whole, body=Steps((*self.kept, _stored(self.update)))))
+        for end in self.ends:
+            body = _with(body, end, _stored_unless_cut(end, _array(self.update)))
+        return replace(self.loop, body=body)
 
 
 def _tiles(statement: Step, array: str) -> _Tiles | None:
@@ -106,11 +107,11 @@ def _tiles(statement: Step, array: str) -> _Tiles | None:
     if not isinstance(statement, For) or not isinstance(statement.tag, Parallel) or statement.private or statement.finish:
         return None
     match leaves(statement.body):
-        case [*ahead, For(high=Var() as begin), For(low=low, high=high) as whole, For(low=Var() as end)] if (begin, end) == (low, high):
+        case [*ahead, For() as first, For() as whole, For() as last] if (first.high, last.low) == (whole.low, whole.high):
             declared = tuple(step for step in ahead if isinstance(step, Declare))
             found = _row(whole, array)
-            if found is not None and len(declared) == len(ahead):
-                return _Tiles(statement, declared, whole, *found)
+            if found is not None and len(declared) == len(ahead) and isinstance(whole.low, Var) and isinstance(whole.high, Var):
+                return _Tiles(statement, declared, (first, last), whole, *found)
     return None
 
 
@@ -121,15 +122,51 @@ def _row(loop: For, array: str) -> tuple[tuple[Step, ...], For | Store, int] | N
             *steps, last = [_decided(step) for step in leaves(then)]
         case _:
             return None
-    match last:
+    width = _width(last, loop.variable, array)
+    alone = not any(_uses(step, array) for step in (*declared, *steps))
+    return ((*declared, *steps), last, width) if isinstance(last, For | Store) and width is not None and alone else None
+
+
+def _width(update: Step, row: Var, array: str) -> int | None:
+    """Return how many elements a row of an array has to which a step adds what it does not read from there; None for other steps."""
+    match update:
         case For(place, Const(0), Const(width), Store(name, index, value, "+", False), step=1):
-            row: Value = Binary("+", Binary("*", loop.variable, Const(width, I64), I64), place, I64)
+            element: Value = Binary("+", Binary("*", row, Const(width, I64), I64), place, I64)
         case Store(name, index, value, "+", False):
-            row, width = loop.variable, 1
+            element, width = row, 1
         case _:
             return None
-    alone = not any(_uses(step, array) for step in (*declared, *steps, value))
-    return ((*declared, *steps), last, int(width)) if name == array and index == row and alone else None
+    return int(width) if name == array and index == element and not _uses(value, array) else None
+
+
+def _stored_unless_cut(loop: For, array: str) -> For:
+    """Return a loop over the first or the last row of a tile that stores the row if no other tile has a part of it: if the step that adds
+    it is chosen by a condition, in place of one that locks."""
+    match leaves(loop.body):
+        case [*declared, If(Binary("<") as some, then, None)]:
+            *steps, last = leaves(then)
+        case _:
+            return loop
+    alone = not any(_uses(step, array) for step in (*declared, *steps))
+    match last:
+        case If(whole, (For() | Store()) as update, Step() as shared) if alone and _width(update, loop.variable, array) is not None:
+            if any(store.atomic for store in nodes_of(shared, Store)):
+                either = If(whole, _stored(update), shared)
+                return replace(loop, body=Steps((*declared, If(some, Steps((*steps, either))))))
+    return loop
+
+
+def _stored(update: For | Store) -> For | Store:
+    """Return a step that stores what another adds."""
+    if isinstance(update, Store):
+        return replace(update, op="")
+    assert isinstance(update.body, Store)
+    return replace(update, body=replace(update.body, op=""))
+
+
+def _array(update: For | Store) -> str:
+    """Return the array that a step adds to."""
+    return next(store.array for store in nodes_of(update, Store))
 
 
 def _decided(statement: Step) -> Step:
