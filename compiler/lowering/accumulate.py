@@ -4,25 +4,28 @@
 if the extent of ``r`` is known and small (DESIGN 2.8). Each component is then stored once and never read, so that it need not be
 zero before. Producers of workspaces may run between the loops: ``for j: (for r: Y(i,r) += w(r) * B(j,r)) where (for k: ...)``.
 
-This is a rewrite of concrete notation before lowering; what ``Where.local`` says of the result is all that lowering needs. Only statements
-inside a collapsed loop are rewritten when that loop is lowered, since its loops are not known before.
+This is a rewrite of concrete notation before lowering; what ``Where.local`` says of the result is all that lowering needs. A collapsed loop
+is lowered as a nest: a sum of each row of it gets the loop over the row, ``for f: (y(i) += t where for j: t += ...)`` for ``f`` of (i, j).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 from operator import is_
 
 from ..concrete.apart import apart
-from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, Workspace
-from ..concrete.shapes import Nest
+from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, Workspace, nest, reads, targets, walk
+from ..concrete.shapes import Along, Between, Entries, Nest, Shape, Through
 from ..frozen import frozen
+from ..ir.names import numbered
 from ..notation.nodes import Access, accesses, index_subscript
 from ..units import Member
+from ..workspaces import keeps_entries
 from .context import Context
 from .privatize import PRIVATE
-from .scope import Scope
+from .windows import entries_of, position_chain
 
 ROW_BYTES = 1024
 """The longest row that is kept in registers, in bytes: 16 vectors of 64 bytes, half of the registers of machines with such vectors."""
@@ -40,35 +43,133 @@ class Around:
         return Around((*self.loops, loop.index), (*self.members, loop.tag.member) if loop.tag.is_dealt else self.members)
 
 
-OUTERMOST = Around()
+NameOf = Callable[[str], str]
 
 
-def at_place(scope: Scope, *inside: str) -> Around:
-    """Return the loops around a place of the nest, and ``inside`` them those that are opened next."""
-    return Around((*scope.loops, *inside), tuple(loop.member for loop in scope.parallel))
-
-
-def accumulated(context: Context, statement: Stmt, around: Around = OUTERMOST) -> Stmt:
+def accumulated(context: Context, statement: Stmt) -> Stmt:
     """Return a statement in which every chain of loops that adds to one component, or to a short row, uses a workspace for the sum."""
+    return _accumulated(context, numbered((*context.workspaces, *context.tensors.types)), statement, Around())
+
+
+def _accumulated(context: Context, name_of: NameOf, statement: Stmt, around: Around) -> Stmt:
+    """As ``accumulated``, inside some loops; ``name_of`` hands out the names of workspaces."""
     if isinstance(statement, Forall):
         if statement.tag.routine is not None:
             return statement
-        sums = _promoted(context, around, statement)
+        sums = _promoted(context, name_of, around, statement)
         if sums is not None:
-            return replace(sums, producer=accumulated(context, sums.producer, around))
-        if is_collapsed(context, statement.index):
-            return statement
+            return replace(sums, producer=_accumulated(context, name_of, sums.producer, around))
+        if _is_collapsed(context, statement.index):
+            body = _in_collapsed(context, name_of, statement, around)
+            return statement if body is statement.body else replace(statement, body=body)
         around = around.inside(statement)
-    children = tuple(accumulated(context, child, around) for child in statement.children)
+    children = tuple(_accumulated(context, name_of, child, around) for child in statement.children)
     return statement if all(map(is_, children, statement.children)) else statement.rebuild(children)
 
 
-def is_collapsed(context: Context, index: str) -> bool:
+def _is_collapsed(context: Context, index: str) -> bool:
     """Whether a loop runs through a collapsed nest, or through a part of one."""
     return any(isinstance(context.graph.shape(name), Nest) for name in context.graph.ancestors(index))
 
 
-def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
+def _in_collapsed(context: Context, name_of: NameOf, forall: Forall, around: Around) -> Stmt:
+    """Return the body of a collapsed loop with sums; with the loops over rows if there are sums of rows."""
+    inside = around.inside(forall)
+    _, shape = _gone_through(context, forall.index, around)
+    match shape:
+        case Nest() if not is_by_pairs(context, forall, shape):
+            rows = nested(forall, shape)
+            if not _is_collapsed(context, rows.index):
+                made = _accumulated(context, name_of, rows.body, around.inside(rows))
+            else:
+                made = _in_collapsed(context, name_of, rows, around)
+            return forall.body if made is rows.body else made
+        case Entries() | Along():
+            entries = shape if isinstance(shape, Entries) else entries_of(context, shape.positions)
+            _, chain = position_chain(context, entries)
+            whole = not _is_cut(context, entries, around) and not is_one_by_one(context, forall, entries)
+            if not whole or has_every_slot(context, forall, entries):
+                return _accumulated(context, name_of, forall.body, replace(inside, loops=(*around.loops, *chain)))
+            rest = through_levels(forall, chain)
+            made = _accumulated(context, name_of, rest, replace(inside, loops=(*around.loops, chain[0])))
+            return forall.body if made is rest else made
+    return _accumulated(context, name_of, forall.body, inside)
+
+
+def _gone_through(context: Context, index: str, around: Around) -> tuple[str, Shape | None]:
+    """Return the index through whose range a loop goes, and the shape of that loop, given the loops around."""
+    known = {*around.loops, *context.graph.derivation(around.loops)}
+    while isinstance(shape := context.graph.shape(index, known), Through):
+        index = shape.variable
+    return index, shape
+
+
+def _is_cut(context: Context, entries: Entries, around: Around) -> bool:
+    """Whether the loops around are over tiles of entries, or of the coordinates that have them."""
+    graph, names = context.graph, {entries.variable}
+    if entries.cut is not None:
+        root, shape = _gone_through(context, entries.cut, around)
+        names |= {root}
+        if isinstance(shape, Between):
+            return True
+    return any(not names.isdisjoint(graph.ancestors(loop)) for loop in around.loops)
+
+
+def nested(forall: Forall, rows: Nest) -> Forall:
+    """Return a collapsed loop as the loop over its rows around the loop over each row. Whole rows are dealt out."""
+    outer = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)
+    inner = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
+    return Forall(rows.outer, forall.body if has_loop(forall, rows.inner) else Forall(rows.inner, forall.body, inner), outer)
+
+
+def through_levels(forall: Forall, chain: tuple[str, ...]) -> Stmt:
+    """Return what a loop over positions does for each coordinate of the first of several levels: the loops through the levels below."""
+    if len(chain) == 1 or has_loop(forall, chain[-1]):
+        return forall.body
+    own = replace(forall.tag, unit=None if forall.tag.is_dealt else forall.tag.unit)
+    return nest(chain[1:-1], Forall(chain[-1], forall.body, own))
+
+
+def has_loop(forall: Forall, index: str) -> bool:
+    """Whether a collapsed loop has a loop over one of its indices, because of a sum inside."""
+    return any(isinstance(node, Forall) and node.index == index for node in walk(forall.body))
+
+
+def is_one_by_one(context: Context, forall: Forall, entries: Entries) -> bool:
+    """Whether a loop over positions is always one over single positions, not a nest of loops over coordinates."""
+    access, chain = position_chain(context, entries)
+    form = context.tensors.format_of(access)
+    assert form is not None
+    first, *below = (level for level in range(len(form)) if access.subscripts[form.order[level]].index in chain)
+    if forall.tag.is_dealt and not form.unique(first):  # separate threads cannot skip equal coordinates
+        return True
+    if any(form.levels[level].holes for level in below):  # entries above holes are found position by position
+        return True
+    return bool(below) and forall.tag.is_on_gpu  # with whole fibres, one unit would have all the work of a long one
+
+
+def has_every_slot(context: Context, forall: Forall, entries: Entries) -> bool:
+    """Whether a loop over positions of several levels visits all of them, for a workspace with a slot for each or for no operand."""
+    access, chain = position_chain(context, entries)
+    positions, read = {forall.index, *context.graph.ancestors(forall.index), *context.graph.descendants(forall.index)}, reads(forall.body)
+    slots = any(context.is_workspace(each.tensor) and positions.intersection(each.indices) for each in read)
+    return len(chain) > 1 and (slots or access not in read)
+
+
+def is_by_pairs(context: Context, forall: Forall, pairs: Nest) -> bool:
+    """Whether a collapsed loop is one loop over pairs, not a nest: units of a GPU get single iterations where every pair is stored, since
+    with whole rows lanes would wait for the longest."""
+    if not forall.tag.is_on_gpu or not context.tensors.types[context.result.tensor].format.is_dense:
+        return False
+    indices, inside = context.graph.originals(pairs.fused), targets(forall.body)
+    seen = [access for access in reads(forall.body) if access.tensor not in inside]
+    listed = [access for access in seen if access.tensor in context.workspaces and keeps_entries(context.workspaces[access.tensor].kind)]
+    return all(_is_dense(context, access, index) for access in seen for index in indices) and not any(
+        index in access.indices for access in listed for index in indices
+    )
+
+
+def _promoted(context: Context, name_of: NameOf, around: Around, forall: Forall) -> Where | None:
     """Return a statement that accumulates the sums of a chain of loops in a local variable or row; None if other loops write the target.
 
     Variable and row are ordinary workspaces, and are treated as such.
@@ -100,7 +201,7 @@ def _promoted(context: Context, around: Around, forall: Forall) -> Where | None:
     if moving & own or (context.is_workspace(inner.target.tensor) and not inner.target.subscripts):
         return None
     indices = tuple(loop.index for loop in rows)
-    workspace = Workspace(context.name_of_sum(f"t{inner.target.tensor}"), indices, "registers" if indices else "scalar")
+    workspace = Workspace(name_of(f"t{inner.target.tensor}"), indices, "registers" if indices else "scalar")
     local = Access(workspace.name, tuple(map(index_subscript, indices)))
     producer: Stmt = Assign(local, "+=", inner.value)
     for place, frame in reversed(tuple(enumerate(frames, 1))):

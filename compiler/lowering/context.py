@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
-from ..ir.names import numbered
 from ..ir.nodes import Step, Type
 from ..notation.nodes import Access, Div, walk_expression
 from .assembly import Assembly
@@ -73,7 +72,6 @@ class Context:
         self._writes = _by_target(program.statement)
         self.tensors = Tensors(types, keys, self.results, self.graph, parameters)
         self.is_workspace = self.tensors.is_workspace
-        self.name_of_sum = numbered((*self.workspaces, *types))
         self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[tuple[str, bool], PrivateCopies] = {}
         self.on_gpu = runs_on_gpu(program.statement)

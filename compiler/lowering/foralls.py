@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Forall, Stmt, reads, targets
+from ..concrete.nodes import Forall, targets
 from ..concrete.shapes import Along, Between, Entries, Nest, Tiles
 from ..ir.arithmetic import ONE, ZERO, ceiling_quotient, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step
 from ..notation.printer import show
 from ..workspaces import keeps_entries
-from .accumulate import accumulated, at_place, is_collapsed
+from .accumulate import is_by_pairs, nested
 from .blas import called
 from .coiterate import iterate
 from .context import Context
@@ -57,8 +57,6 @@ def _loop(context: Context, scope: Scope, forall: Forall) -> list[Step]:
     aliases = gone_through(context, scope, forall.index)
     index = aliases[-1]
     shape = context.graph.shape(index, scope.coordinates)
-    if is_collapsed(context, forall.index) and not isinstance(shape, Nest | Entries | Along):
-        forall = replace(forall, body=accumulated(context, forall.body, at_place(scope, forall.index)))
     match shape:
         case Tiles(parent, inner) if inner in scope.coordinates:
             return originating(lower_numbers(context, scope, forall, shape, aliases), f"{index} of {parent}")
@@ -88,19 +86,13 @@ def _original(context: Context, scope: Scope, forall: Forall, index: str, aliase
 def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, aliases: list[str]) -> list[Step]:
     """Return the loops of a collapsed index: a nest, clipped if the window cuts its first or last row.
 
-    Units of a GPU get single iterations if these are places in dense levels: with whole rows, lanes would wait for the longest.
+    The loop over each row may stand in the body already, around a sum.
     """
-    if forall.tag.is_on_gpu and _is_dense(context, scope, forall, nest):
+    if is_by_pairs(context, forall, nest):
         origin = str(context.graph.made_by(nest.fused))
-        forall = replace(forall, body=accumulated(context, forall.body, at_place(scope, forall.index)))
         steps = lower_by_value(context, scope, forall, window(context, scope, nest.fused), aliases, is_whole=True)
         return originating(steps, origin)
-    outer_tag = replace(forall.tag, unit=forall.tag.unit if forall.tag.is_dealt else None, unroll=None)
-    inner_tag = replace(forall.tag, unit=None, race=None, chunking=None, chunk=None, unroll=None)
-    inner_loop: Stmt = Forall(nest.inner, forall.body, inner_tag)
-    if not is_collapsed(context, nest.outer):  # otherwise it becomes a nest around it
-        inner_loop = accumulated(context, inner_loop, at_place(scope, nest.outer))
-    rows = Forall(nest.outer, inner_loop, outer_tag)
+    rows = nested(forall, nest)
     if nest.fused not in scope.windows:
         return _loop(context, scope, rows)
     own = window(context, scope, nest.fused)
@@ -112,15 +104,6 @@ def lower_nest(context: Context, scope: Scope, forall: Forall, nest: Nest, alias
         inside = inside.clip(nest.inner, Clip(nest.outer, low, high, extent))
         inner = _loop(context, inside, rows)
     return [*steps, *inner] if inner else []
-
-
-def _is_dense(context: Context, scope: Scope, forall: Forall, nest: Nest) -> bool:
-    """Whether every level through which a nest runs has all coordinates."""
-    indices = set(context.graph.originals(nest.fused))
-    seen = (access for access in reads(forall.body) if scope.held(access.tensor) is not None or not context.is_workspace(access.tensor))
-    stored = [context.tensors.storage(scope, access) for access in seen]
-    is_dense = all(level.kind.full for storage in stored for level in storage.levels if level.index in indices)
-    return is_dense and context.tensors.types[context.result.tensor].format.is_dense
 
 
 def _clipped(context: Context, scope: Scope, forall: Forall, clip: Clip) -> list[Step]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt, reads
+from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt
 from ..concrete.shapes import Along, Between, Entries
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var
 from ..levels.level import Level
 from ..notation.nodes import Access, accesses
-from .accumulate import accumulated, at_place, is_collapsed
+from .accumulate import has_every_slot, is_one_by_one, through_levels
 from .coiterate import iterate, loop_mode, position_loop
 from .context import Context
 from .known import coordinate_at, lower_known, parent_at
@@ -35,11 +35,11 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
     root = entries.variable
-    apart = forall.tag.is_dealt and not levels[0].unique  # separate threads cannot skip equal coordinates
-    apart = apart or any(level.kind.holes for level in levels[1:])  # entries above holes are found position by position
-    apart = apart or _is_each_apart(forall, levels)
-    if root not in scope.windows and tile_of(context, scope, entries) is None and not apart:
-        return _whole_positions(context, scope, forall, chain, aliases, access)
+    if root not in scope.windows and tile_of(context, scope, entries) is None and not is_one_by_one(context, forall, entries):
+        if has_every_slot(context, forall, entries):
+            return _each_row(context, scope, forall, chain, aliases, access)
+        rest = through_levels(forall, chain)
+        return _driven(context, scope, chain[0], rest, forall.tag, access, None, [] if len(chain) > 1 else aliases)
     own = window(context, scope, root)
     steps: list[Step] = []
     with context.names.block():
@@ -47,38 +47,9 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
             named(context, f"{entries.variable}_begin", own.low, steps),
             named(context, f"{entries.variable}_end", own.high, steps),
         )
-        forall = _with_sums(context, scope, forall, chain)
         part = replace(own, low=low, high=high)
         inner = _clipped(context, scope, forall, chain, levels, access, part, steps, aliases)
     return [*steps, *inner] if inner else []
-
-
-def _whole_positions(
-    context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access
-) -> list[Step]:
-    """Return the loops for positions that no tile cuts: the plain nest over the collapsed indices, driven by the operand."""
-    several = len(chain) > 1
-    if several and (access not in reads(forall.body) or _has_slots(context, forall)):
-        return _each_row(context, scope, _with_sums(context, scope, forall, chain), chain, aliases, access)
-    statement: Stmt = forall.body
-    for index in reversed(chain[1:]):
-        statement = Forall(index, statement, _inner_tag(forall.tag) if statement is forall.body else PLAIN)
-    if is_collapsed(context, forall.index):
-        statement = accumulated(context, statement, at_place(scope, chain[0]))
-    return _driven(context, scope, chain[0], statement, forall.tag, access, None, [] if several else aliases)
-
-
-def _with_sums(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...]) -> Forall:
-    """Return a loop over positions with accumulators for the statement inside."""
-    if not is_collapsed(context, forall.index):
-        return forall
-    return replace(forall, body=accumulated(context, forall.body, at_place(scope, *chain)))
-
-
-def _has_slots(context: Context, forall: Forall) -> bool:
-    """Whether a loop reads a workspace with a slot for every position; all its slots have values."""
-    positions = {forall.index, *context.graph.ancestors(forall.index), *context.graph.descendants(forall.index)}
-    return any(context.is_workspace(access.tensor) and positions.intersection(access.indices) for access in reads(forall.body))
 
 
 def _each_row(context: Context, scope: Scope, forall: Forall, chain: tuple[str, ...], aliases: list[str], access: Access) -> list[Step]:
