@@ -25,6 +25,22 @@ def test_sums_have_their_own_places_before_lowering() -> None:
     assert "tY" in row.stages["lowering"]
 
 
+def test_sums_of_rows_of_a_collapsed_loop_show_before_lowering() -> None:
+    row = ["  produce:", "    for j:", "      ty += A(i,j) * x(j)", "  consume:", "    y(i) = ty"]
+    expression = "y(i) = A(i,j) * x(j)"
+    assert st.compile(expression, schedule="collapse(i, j, f)").loop_nest.split("\n") == ["for f:", *row]
+    positions = st.compile(expression, {"A": "csr"}, schedule="collapse(i, j, f); pos(f, p, A)")
+    assert positions.loop_nest.split("\n") == ["for p:", *row]
+    tiled = st.compile(expression, schedule="collapse(i, j, f); split(f, f0, f1, 8)")
+    assert tiled.loop_nest.split("\n") == ["for f0:", "  for f1:", *(f"  {line}" for line in row[:-1]), "      y(i) += ty"]
+    assert "ty2" not in tiled.source
+
+
+def test_the_pairs_of_a_collapsed_loop_on_a_gpu_have_no_rows() -> None:
+    pairs = "collapse(i, j, f); parallelize(f, gpu_thread, atomics)"
+    assert "for j" not in st.compile("y(i) = A(i,j) * x(j)", schedule=pairs, target="cuda", arch="sm_90").loop_nest
+
+
 def test_a_stage_shows_what_its_pass_has_made() -> None:
     tiles = "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 512); parallelize(p0, cpu_thread, atomics)"
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=tiles)
