@@ -14,9 +14,10 @@ from ..workspaces.held import row_major
 from ..workspaces.levels import Storage
 from ..workspaces.table import TableWorkspace
 from .carries import carry_of
-from .context import Context, StoreFacts
+from .context import Context
 from .privatize import PRIVATE, private_copies
 from .recovery import known
+from .requests import NeedsZeros
 from .resolve import restrict
 from .scope import ParallelLoop, Scope
 from .values import nonempty, value_of
@@ -33,30 +34,30 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
     op = context.semiring.add_on(context.value_type) if statement.operator == "+=" else ""
     held = scope.held(target.tensor)
     if held is not None:
-        note(context, scope, target.tensor, op, held.depth)
+        noted = _noted(scope, target.tensor, op, held.depth)
         position = row_major(held.stored.levels, known(context, scope))
         if scope.assembly is not None and scope.assembly.counting:
-            return _if_nonempty(context, scope, kept, held.mark(position, context.names))
+            return [*noted, *_if_nonempty(context, scope, kept, held.mark(position, context.names))]
         race = race_at(context, scope.around(target.tensor), target, op)
         if race is not None and isinstance(held, DenseWorkspace):
-            return [_kept_apart(context, scope, held.stored, position, value, op, race, None)]
+            return [*noted, _kept_apart(context, scope, held.stored, position, value, op, race, None)]
         steps = held.update(position, value, op, context.names)
         if race is not None and isinstance(held, TableWorkspace):
             steps = [_met(context, scope, held.stored, step, race) for step in steps]
-        return _if_nonempty(context, scope, kept, steps)
+        return [*noted, *_if_nonempty(context, scope, kept, steps)]
     if scope.assembly is not None:
         return _if_nonempty(context, scope, kept, scope.assembly.store(dict(scope.coordinates), value, op))
-    note(context, scope, target.tensor, op, scope.shared)
+    noted = _noted(scope, target.tensor, op, scope.shared)
     stored = context.tensors.storage(scope, target)
     if stored.type != context.value_type:
         value = Cast(value, stored.type)
     position = result_position(context, scope, target)
     race = race_at(context, scope.parallel, target, op)
     if race is None:
-        return [Store(stored.values, position, value, op)]
+        return [*noted, Store(stored.values, position, value, op)]
     meeting = tuple(loop for loop in scope.parallel if _meets(context, loop, target))
     carry = carry_of(context, scope, stored, meeting) if meeting[0].member is not None else None
-    return [_kept_apart(context, scope, stored, position, value, op, race, carry)]
+    return [*noted, _kept_apart(context, scope, stored, position, value, op, race, carry)]
 
 
 def _kept_apart(
@@ -92,10 +93,9 @@ def _if_nonempty(context: Context, scope: Scope, statement: Assign, steps: list[
     return [If(condition, Steps(tuple(steps)))] if condition is not None else steps
 
 
-def note(context: Context, scope: Scope, tensor: str, op: str, depth: int) -> None:
-    """Remember that a store accumulates or is conditional, so that zeros must be stored before."""
-    facts = context.facts.setdefault(tensor, StoreFacts())
-    facts.needs_zero |= bool(op) or scope.guards > depth
+def _noted(scope: Scope, tensor: str, op: str, depth: int) -> list[Step]:
+    """Return the request of a store that does not add if there are more than ``depth`` guards around it."""
+    return [NeedsZeros(tensor)] if not op and scope.guards > depth else []
 
 
 def result_position(context: Context, scope: Scope, target: Access) -> Value:

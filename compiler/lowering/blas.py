@@ -15,10 +15,11 @@ from ..notation.printer import show
 from ..schedule.factors import flatten, product_factors
 from ..workspaces.dense import DenseWorkspace
 from ..workspaces.levels import Storage
-from .assigning import assigned, note, race_at, result_position
+from .assigning import assigned, race_at, result_position
 from .context import Context
 from .privatize import PRIVATE, private_copies
 from .recovery import known
+from .requests import NeedsZeros
 from .scope import Scope
 from .values import value_of
 from .windows import window
@@ -105,7 +106,9 @@ class _Routine:
             value = value if self.scale is None else Binary("*", scale, value, kind)
             return assigned(self.context, self.scope, Assign(self.leaf.target, "+=", self.leaf.value), value)
         written = self._written()
-        return [] if written is None else [Run(self.routine, (*written, *read, *lengths, scale))]
+        if written is None:
+            return []
+        return [NeedsZeros(self.leaf.target.tensor), Run(self.routine, (*written, *read, *lengths, scale))]
 
     def _shapes(self) -> list[tuple[Access, str]]:
         return list(zip(self.accesses, SHAPES[self.routine][1], strict=True))
@@ -125,7 +128,6 @@ class _Routine:
             raise self._refused(f"the workspace {target.tensor} keeps its entries; say workspace({target.tensor}, dense)")
         if held is not None and self.scope.assembly is not None and self.scope.assembly.counting:
             return None
-        note(context, self.scope, target.tensor, "+", self.scope.shared if held is None else held.depth)
         storage = context.tensors.storage(self.scope, target) if held is None else held.stored
         if held is not None:
             place, position = Place(), storage.dense_position(Place(), known(context, self.inside))

@@ -1,9 +1,8 @@
-"""What is known of a kernel everywhere in its nest: its program and tensors, names and parameters; and which stores need zeros."""
+"""What is known of a kernel everywhere in its nest: its program and tensors, names and parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..concrete.completeness import Completeness
@@ -20,13 +19,6 @@ from .tensors import Tensors, TensorType
 
 if TYPE_CHECKING:
     from .privatize import PrivateCopies
-
-
-@dataclass
-class StoreFacts:
-    """Facts about the stores to one tensor: it needs zeros before them if some accumulate or are conditional."""
-
-    needs_zero: bool = False
 
 
 Lower: TypeAlias = "Callable[[Context, Stmt, Scope], list[Step]]"
@@ -72,7 +64,6 @@ class Context:
         self._writes = _by_target(program.statement)
         self.tensors = Tensors(types, keys, self.results, self.graph, parameters)
         self.is_workspace = self.tensors.is_workspace
-        self.facts: dict[str, StoreFacts] = {}
         self.copies: dict[tuple[str, bool], PrivateCopies] = {}
         self.on_gpu = runs_on_gpu(program.statement)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..concrete.nodes import Stmt
 from ..ir.arithmetic import ONE, ZERO, multiply
 from ..ir.nodes import (
     PAST_CACHES,
@@ -29,14 +30,15 @@ from .context import Context
 from .gaps import zeros_in_gaps
 from .lifespans import allocated_in_time
 from .placing import placed
-from .requests import Once, at_end, at_start, taken
+from .requests import NeedsZeros, Once, at_end, at_start, needs_zeros, taken
 from .rooms import expected_entries
 from .rows import added_in_rows, written_in_rows
 
 
-def framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> Steps:
-    """Put what is made once around the steps, and zeros into the results if they are needed."""
-    own, steps = taken(steps, Once)
+def framed(context: Context, results: tuple[Access, ...], statement: Stmt, steps: list[Step]) -> Steps:
+    """Put what is made once around the steps of a statement, and zeros into the results if they are needed."""
+    asked, steps = taken(steps, Once, NeedsZeros)
+    own = [request for request in asked if isinstance(request, Once)]
     before, after = list(at_start(own)), at_end(own)
     if context.assembly is not None:
         made = bool(steps)  # without steps, nothing is appended
@@ -45,8 +47,7 @@ def framed(context: Context, results: tuple[Access, ...], steps: list[Step]) -> 
         last = placed(assembly, context.names, in_threads=_in_threads(steps))
         return Steps((*begin, *before, *steps, *assembly.end(), *last, *after))
     for result in results:
-        facts = context.facts.get(result.tensor)
-        if facts is None or facts.needs_zero:
+        if needs_zeros(statement, asked, result.tensor) or not _stores(steps, context.tensors.operand_storage(result).values):
             begun = zeros_in_gaps(context, result, steps)
             if begun is None:
                 before += _zeros(context, result, steps)
@@ -74,6 +75,11 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
         return [Fill(stored.values, ZERO, length, zero)]
     place = Var(context.names.permanent("place"), ZERO.type)
     return [For(place, ZERO, length, Steps((Store(stored.values, place, zero),)), Parallel("static"))]
+
+
+def _stores(steps: list[Step], array: str) -> bool:
+    """Whether statements, or functions that they call, store into an array."""
+    return any(node.array == array for kind in (Store, ArrayRef) for step in steps for node in nodes_of(step, kind))
 
 
 def _in_threads(steps: list[Step]) -> bool:

@@ -96,7 +96,7 @@ def lower(
     statement = program.statement if kept is None else accumulated(context, kept)
     steps = [] if kept is None else context.lower(statement, Scope(assembly=context.assembly))
     held, steps = taken(steps, Holds)
-    function = kernel_function(context, framed(context, (result, *also), steps))
+    function = kernel_function(context, framed(context, (result, *also), statement, steps))
     first, original = _result_spec(ready, context, viewed), viewed.assignment
     indices = tuple(dict.fromkeys(name for access in (original.target, *accesses(original.value)) for name in access.indices))
     scheduled = [workspace.name for workspace in program.workspaces]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from ..concrete.nodes import Stmt
 from ..frozen import frozen
 from ..ir.nodes import Allocate, Free, Step, Steps, Type, Value
 from ..ir.rewrite import nodes_of
@@ -29,12 +30,26 @@ class Holds(Step):
     workspace: str
 
 
+@frozen
+class NeedsZeros(Step):
+    """A tensor must hold zeros before the steps behind this one, which store only some of its components or call a function that adds."""
+
+    tensor: str
+
+
 R = TypeVar("R", bound=Step)
 
 
 def allocated_once(array: str, kind: Type, length: Value, *, zero: bool) -> Once:
     """Return the request for an array that is allocated once."""
     return Once((Allocate(array, kind, length, "heap", zero),), (Free(array),))
+
+
+def needs_zeros(statement: Stmt, requests: Iterable[Step], tensor: str) -> bool:
+    """Return whether a tensor must hold zeros before a statement, whose lowered steps make some requests."""
+    if any(assign.operator == "+=" and assign.target.tensor == tensor for assign in statement.assignments):
+        return True
+    return any(isinstance(request, NeedsZeros) and request.tensor == tensor for request in requests)
 
 
 def at_start(requests: Iterable[Once]) -> tuple[Step, ...]:

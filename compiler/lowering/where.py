@@ -10,9 +10,9 @@ from ..ir.nodes import I32, I64, Const, Step, Steps, Type, Value
 from ..workspaces import keepers, keeps_entries, workspace_kind
 from ..workspaces.held import HeldWorkspace
 from ..workspaces.kind import Making
-from .context import Context, StoreFacts
+from .context import Context
 from .recovery import extent_of
-from .requests import Holds, Once, taken
+from .requests import Holds, NeedsZeros, Once, needs_zeros, taken
 from .scope import Scope
 
 REGISTER_BYTES = 2048  # a workspace of constant size up to this is an array in registers: 32 vectors of 64 bytes
@@ -26,16 +26,16 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
     steps: list[Step] = []
     with context.names.block():
         for workspace in own:
-            context.facts[workspace.name] = StoreFacts()
             once, held = _make(context, scope, workspace, statement)
             steps += [once] if once.before else []
             steps += [Holds(held.stored.values, workspace.name)] if held.stored.values else []
             scope = scope.open(workspace.name, held)
         asked, producer, filled_scope = _produce(context, scope, statement.producer, own)
-        made = [scope.workspaces[workspace.name].held for workspace in own]
-        steps += asked
+        names = [workspace.name for workspace in own]
+        made = [scope.workspaces[name].held for name in names]
+        steps += [request for request in asked if not isinstance(request, NeedsZeros) or request.tensor not in names]
         for workspace, held in zip(own, made, strict=True):
-            steps += held.prepare(context.facts[workspace.name].needs_zero)
+            steps += held.prepare(needs_zeros(statement.producer, asked, workspace.name))
         steps += producer
         steps.append(Steps(tuple(context.lower(statement.consumer, filled_scope))))
         for held in made:
@@ -60,7 +60,7 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
     parts = producer.statements if isinstance(producer, Block) else (producer,)
     asked, steps = list[Step](), list[Step]()
     for place, part in enumerate(parts):
-        requests, lowered = taken(context.lower(part, scope), Once, Holds)
+        requests, lowered = taken(context.lower(part, scope), Once, Holds, NeedsZeros)
         asked += requests
         steps.append(Steps(tuple(lowered)))
         later = {name for other in parts[place + 1 :] for name in targets(other)}

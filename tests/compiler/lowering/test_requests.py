@@ -7,7 +7,7 @@ from sparsetune.compiler.concrete.nodes import Assign, Where, Workspace
 from sparsetune.compiler.ir.arithmetic import ONE, TRUE, ZERO
 from sparsetune.compiler.ir.names import numbered
 from sparsetune.compiler.ir.nodes import F64, I64, Const, Declare, For, If, Step, Steps, Store, Var
-from sparsetune.compiler.lowering.requests import Holds, allocated_once, at_end, at_start, taken
+from sparsetune.compiler.lowering.requests import Holds, NeedsZeros, allocated_once, at_end, at_start, needs_zeros, taken
 from sparsetune.compiler.notation.nodes import Access, Add
 
 STORE = Store("y", ZERO, Const(1.0, F64))
@@ -40,3 +40,11 @@ def test_a_sum_stays_one_where_operands_are_left_out() -> None:
 def test_names_of_sums_are_numbered_where_they_are_taken() -> None:
     name_of = numbered(("ty", "w"))
     assert [name_of("ty"), name_of("tz"), name_of("ty")] == ["ty2", "tz", "ty3"]
+
+
+def test_zeros_are_needed_where_a_statement_adds_or_a_step_asks() -> None:
+    y, other, value = Access("y", ()), Access("z", ()), Access("b", ())
+    assert needs_zeros(Assign(y, "+=", value), [], "y")
+    assert not needs_zeros(Assign(y, "=", value), [NeedsZeros("z"), HELD], "y")
+    assert needs_zeros(Assign(y, "=", value), [HELD, NeedsZeros("y")], "y")
+    assert not needs_zeros(Assign(other, "+=", value), [], "y")
