@@ -57,6 +57,16 @@ def leaves(statement: Stmt) -> Iterator[tuple[Address, Assign]]:
     return ((address, found) for address, found in everywhere(statement) if isinstance(found, Assign))
 
 
+def executed(statement: Stmt, address: Address = ()) -> Iterator[tuple[Address, Assign]]:
+    """Yield the assignments with their addresses, in the order in which they run: producers before their consumers."""
+    if isinstance(statement, Assign):
+        yield address, statement
+        return
+    places = range(len(statement.children))
+    for place in reversed(places) if isinstance(statement, Where) else places:
+        yield from executed(statement.children[place], (*address, place))
+
+
 def body_address(statement: Stmt, address: Address) -> Address:
     """Return the address below all directly nested loops that begin at an address."""
     while isinstance(at(statement, address), Forall):

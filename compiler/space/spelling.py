@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from ..concrete.assembled import handing
 from ..concrete.concretize import Concretized
-from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, operand_of, said_of, transform
+from ..concrete.nodes import Assign, Forall, Program, Stmt, assignments, operand_of, said_of, transform
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Assignment, Expr, index_subscript, transform_expression
 from ..notation.order_free import order_free_text
 from ..schedule import directives as d
-from ..schedule.addresses import Address, chain, frames, path_to
+from ..schedule.addresses import Address, chain, executed, frames, path_to
 from ..schedule.apply import carry_out
 from ..schedule.factors import flatten
 from ..schedule.schedule import Schedule
@@ -262,7 +262,7 @@ class Speller:
 
     def _addresses(self) -> dict[str, Address]:
         """Return the address of every assignment by what it writes, in the order in which they run."""
-        return {leaf.target.tensor: address for address, leaf in _executed(self.program.statement, ())}
+        return {leaf.target.tensor: address for address, leaf in executed(self.program.statement)}
 
     def in_order(self) -> list[int]:
         """Return the statements in the order in which they run."""
@@ -299,16 +299,6 @@ def _nests_of(nest: Nest, around: tuple[Nest, ...]) -> Iterator[tuple[int, tuple
         yield nest.statement, here
     for part in nest.parts:
         yield from _nests_of(part, here)
-
-
-def _executed(statement: Stmt, address: Address) -> Iterator[tuple[Address, Assign]]:
-    """Yield the assignments with their addresses, in the order in which they run."""
-    if isinstance(statement, Assign):
-        yield address, statement
-        return
-    places = range(len(statement.children))
-    for place in reversed(places) if isinstance(statement, Where) else places:
-        yield from _executed(statement.children[place], (*address, place))
 
 
 def told_apart(reads: Sequence[tuple[Access, Told]]) -> Iterator[tuple[Access, int | None, Told]]:

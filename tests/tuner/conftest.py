@@ -1,10 +1,12 @@
-"""The command line as tests call it, on a database of their own."""
+"""The command line as tests call it, on a database of their own; lookups without what ships or the static model."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
+from sparsetune.tuner import lookup
 from sparsetune.tuner.cli import run
 from sparsetune.tuner.urls import SHIPPED
 
@@ -20,6 +22,13 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def database(tmp_path: Path) -> Path:
     """A file for a database, which is not there yet."""
     return tmp_path / "schedules.sqlite"
+
+
+@pytest.fixture
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The static model chooses nothing, and has chosen nothing before."""
+    monkeypatch.setattr(lookup, "static_choice", lambda problem, deadline: None)
+    monkeypatch.setattr(lookup, "_modelled", OrderedDict())
 
 
 @pytest.fixture

@@ -4,86 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
-import subprocess
-import sys
 from collections import OrderedDict
-from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse
-from effort import calls
 from hypothesis import given
 from hypothesis.strategies import floats
+from lookup_records import EXPRESSION, PARALLEL, UNROLLED, add, decided, look, measured, operands, problem
 from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
-from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner import environment, kernels, urls
+from sparsetune.tuner import environment, urls
 from sparsetune.tuner import lookup as module
 from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.asking import choose, lookup
-from sparsetune.tuner.database import legality, open_database
+from sparsetune.tuner.database import legality
 from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, lookup_problem
 from sparsetune.tuner.match import Match
 from sparsetune.tuner.model import Choice
-from sparsetune.tuner.problem import Problem, make_problem
-from sparsetune.tuner.records import Decision, Measurement, Status, to_json
-from tuner_samples import of_this_version
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.records import Decision, to_json
 
-EXPRESSION = "y(i) = A(i,j) * x(j)"
-PARALLEL = "parallelize(i0, cpu_thread, no_races)"
-UNROLLED = "unroll(i1, 4)"
-
-
-def operands(rows: int = 100, seed: int = 0):
-    matrix = scipy.sparse.random_array((rows, 80), density=0.1, rng=np.random.default_rng(seed), format="csr")
-    return {"A": tensor(matrix), "x": np.ones(80)}
-
-
-def problem(rows: int = 100, seed: int = 0, threads: int = 2) -> Problem:
-    return make_problem(EXPRESSION, operands(rows, seed), threads=threads)
-
-
-def decided(of: Problem, schedule: str, speedup: float = 2.0, **changes) -> Decision:
-    usual = Decision(
-        workload=of.workload,
-        input=of.input,
-        campaign="c",
-        schedule=schedule,
-        seconds=1e-3,
-        default_seconds=speedup * 1e-3,
-        speedup_low=speedup,
-        speedup_high=speedup,
-        **of_this_version(of, schedule),
-    )
-    return replace(usual, **changes)
-
-
-def measured(of: Problem, schedule: str, seconds: float) -> Measurement:
-    return Measurement(
-        workload=of.workload, input=of.input, campaign="c", role="trial", schedule=schedule, status=Status.OK, seconds=seconds
-    )
-
-
-@pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: None)
-    monkeypatch.setattr(module, "_modelled", OrderedDict())
-    return tmp_path / "s.sqlite"
-
-
-def add(database: Path, *records) -> None:
-    with open_database(database) as store:
-        store.add(*records)
-
-
-def look(database: Path, rows: int = 100, seed: int = 0, threads: int = 2, expression: str = EXPRESSION):
-    return lookup(expression, operands(rows, seed), threads=threads, database=database)
+pytestmark = pytest.mark.usefixtures("no_model")
 
 
 def test_nothing_known_is_the_default(database: Path) -> None:
@@ -96,90 +41,6 @@ def test_model_comes_before_the_default(database: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "static_choice", lambda problem, deadline: Choice(Schedule("unroll(j, 2)"), 2.1))
     match = look(database)
     assert (match.origin, str(match.schedule), match.time) == ("model", "unroll(j, 2)", None)
-
-
-@pytest.mark.parametrize(
-    ("altered", "said"),
-    [
-        ({"code": "0.0.9+12345678"}, "is of version 0.0.9+12345678, not of"),
-        ({"code": ""}, "of version unknown"),
-        ({"compiler": "gcc: 4.8"}, "was compiled by gcc: 4.8 -O3"),
-        ({"flags": "-O0"}, "-O0, not by"),
-        ({"compiler": "", "flags": ""}, "was compiled by an unknown compiler, not by"),
-    ],
-    ids=["generator", "no generator", "compiler", "flags", "neither"],
-)
-def test_a_record_of_before_is_evidence_and_not_exact(database: Path, altered: dict[str, str], said: str) -> None:
-    add(database, decided(problem(), PARALLEL, **altered))
-    match = look(database)
-    assert (match.origin, str(match.schedule), match.distance) == ("similar", "parallelize(i, cpu_thread, no_races)", 0.0)
-    assert said in match.note
-    assert match.note.endswith("tune again")
-
-
-def test_an_unaltered_record_is_exact_without_generating_code(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def generates(*_given: object) -> None:
-        raise AssertionError("code is generated")
-
-    here = environment.describe_environment({})
-    add(database, decided(problem(), PARALLEL, environment=here))
-    monkeypatch.setattr(kernels, "compile_problem", generates)
-    monkeypatch.setattr(module, "is_legal", generates)
-    assert look(database).origin == "exact"
-    add(database, decided(problem(), UNROLLED, flags="-O0", environment=here))
-    with pytest.raises(AssertionError, match="code is generated"):
-        look(database)
-
-
-def test_a_record_with_the_flags_of_long_code_is_not_exact(database: Path) -> None:
-    """They are flags that some code is compiled with, but not that of this schedule."""
-    here = environment.describe_environment({})
-    short = decided(problem(), PARALLEL, environment=here)
-    assert "-O3" in short.flags
-    add(database, replace(short, flags=short.flags.replace("-O3", "-O2")))
-    match = look(database)
-    assert match.origin == "similar"
-    assert "-O2" in match.note
-
-
-def test_the_digest_of_the_sources_is_remembered_until_one_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = tmp_path / "package"
-    for name in ("compiler/deep/one.py", "csrc/two.c"):
-        (root / name).parent.mkdir(parents=True)
-        (root / name).write_text("1")
-    monkeypatch.setattr(environment, "_ROOT", root)
-    monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache" / "kernels"))
-    version, digest = environment.code_version.__wrapped__, environment.version_of
-    first = version()
-    monkeypatch.setattr(environment, "version_of", None)  # which is not asked again
-    assert version() == first
-    monkeypatch.setattr(environment, "version_of", digest)
-    (root / "compiler/deep/one.py").write_text("12")
-    second = version()
-    assert second == digest(root) != first
-    (tmp_path / "cache" / "versions.json").write_text("[]")
-    assert version() == second
-
-
-def test_what_this_version_has_decided_holds_whatever_others_decided_later(database: Path) -> None:
-    add(database, decided(problem(), UNROLLED, created="2020-01-01T00:00:00.000+00:00"), decided(problem(), PARALLEL, code="0.0.9"))
-    match = look(database)
-    assert (match.origin, str(match.schedule), match.note) == ("exact", "unroll(j, 4)", "")
-
-
-def test_a_record_of_another_machine_is_none_of_this_one(database: Path) -> None:
-    own = problem()
-    add(database, decided(own, PARALLEL, workload=replace(own.workload, machine="another")))
-    assert look(database).origin == "default"
-
-
-def test_a_record_whose_machine_was_altered_in_place_is_none_of_this_one(database: Path) -> None:
-    """It is found under the key of this machine still, which the table keeps beside the name."""
-    add(database, decided(problem(), PARALLEL))
-    assert look(database).origin != "default"
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE st_workload SET machine = 'another'")
-    assert look(database).origin == "default"
 
 
 def test_decisions_are_told_where_that_is_asked_for(
@@ -202,24 +63,6 @@ def test_exact(database: Path) -> None:
     add(database, decided(problem(), PARALLEL))
     match = look(database)
     assert (match.origin, str(match.schedule), match.time, match.distance) == ("exact", "parallelize(i, cpu_thread, no_races)", 1e-3, 0.0)
-
-
-ON_GPU = "parallelize(i0, gpu_block, no_races); parallelize(i1, gpu_thread, atomics)"
-
-
-def test_records_of_a_device_that_is_not_here(database: Path) -> None:
-    made = make_problem(EXPRESSION, operands(), target="cuda", threads=7, arch="sm_90")
-    assert (made.workload.machine, made.workload.target) == ("sm_90", "cuda")
-    add(database, decided(made, ON_GPU), decided(problem(), PARALLEL))
-
-    def found(**wish):
-        return lookup(EXPRESSION, operands(), database=database, **wish)
-
-    match = found(target="cuda", arch="sm_90")
-    assert (match.origin, str(match.schedule)) == ("exact", ON_GPU.replace("i0", "i").replace("i1", "j"))
-    other = found(target="cuda", arch="sm_80")
-    assert (other.origin, str(other.schedule)) == ("default", "")  # the model is asked, which chooses nothing here
-    assert "cpu_thread" in str(found(threads=2).schedule)
 
 
 def test_exact_may_be_the_default(database: Path) -> None:
@@ -405,34 +248,6 @@ def test_names_that_a_schedule_makes_give_way(database: Path) -> None:
     assert not set(made) & {"d1", "d2"}
 
 
-def test_new_records_are_seen(database: Path) -> None:
-    fixed = operands()
-    for _ in range(3):
-        assert lookup(EXPRESSION, fixed, threads=2, database=database).origin == "default"
-    add(database, decided(problem(), PARALLEL))
-    for _ in range(3):
-        assert lookup(EXPRESSION, fixed, threads=2, database=database).origin == "exact"
-
-
-def test_warm_lookup_does_little(database: Path) -> None:
-    add(database, decided(problem(), PARALLEL))
-    fixed = operands()
-    lookup(EXPRESSION, fixed, threads=2, database=database)
-    assert min(calls(lambda: lookup(EXPRESSION, fixed, threads=2, database=database)) for _ in range(3)) < 200  # some forty
-
-
-def test_lookup_does_not_keep_operands_alive(database: Path) -> None:
-    import gc
-    import weakref
-
-    fixed = operands()
-    lookup(EXPRESSION, fixed, threads=2, database=database)
-    alive = weakref.ref(fixed["A"])
-    del fixed
-    gc.collect()
-    assert alive() is None
-
-
 def test_errors_come_through(database: Path, tmp_path: Path) -> None:
     with pytest.raises(ExpressionError, match=r"operand 'x' of .* is missing"):
         lookup(EXPRESSION, {"A": operands()["A"]}, database=database)
@@ -443,53 +258,8 @@ def test_errors_come_through(database: Path, tmp_path: Path) -> None:
         lookup(EXPRESSION, operands(), database=tmp_path / "no.sqlite")
 
 
-def test_model_is_asked_once_for_inputs_of_about_the_same_size(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(module, "static_choice", lambda problem, deadline: asked.append(1))
-    for seed in range(3):
-        assert look(database, seed=seed).origin == "default"
-    assert len(asked) == 1
-    look(database, rows=1000)
-    assert len(asked) == 2
-
-
-def test_arrays_of_other_libraries_are_remembered_while_they_keep_their_shape(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = operands()["A"].to_scipy()
-    given = {"A": matrix, "x": np.ones(80)}
-    lookup(EXPRESSION, given, threads=2, database=database)
-    monkeypatch.setattr(module, "make_problem", None)
-    assert lookup(EXPRESSION, given, threads=2, database=database).origin == "default"
-    matrix.resize((50, 80))
-    with pytest.raises(TypeError):
-        lookup(EXPRESSION, given, threads=2, database=database)
-
-
-def test_other_values_on_a_pattern_are_no_other_operand(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as results of functions, which are made anew by every call of ``evaluate_all``."""
-    given = operands()
-    lookup(EXPRESSION, given, threads=2, database=database)
-    monkeypatch.setattr(module, "make_problem", None)
-    again = {**given, "A": given["A"].with_values(2 * given["A"].values)}
-    assert lookup(EXPRESSION, again, threads=2, database=database).origin == "default"
-    for other in (operands(seed=5)["A"], given["A"].astype("float32")):
-        with pytest.raises(TypeError):
-            lookup(EXPRESSION, {**given, "A": other}, threads=2, database=database)
-
-
 def test_choose_leaves_unknown_extents_to_the_caller(database: Path) -> None:
     assert choose("A(i,j) = b(i)", {"b": np.ones(3)}, database=database) == Schedule()
-
-
-def test_run_time_path_is_light() -> None:
-    heavy = ("optuna", "pandas", "sqlalchemy", "rich", "click", "psutil", "scipy")
-    program = (
-        "import sys, numpy as np, sparsetune as st\n"
-        "A = st.tensor((np.array([[0, 1], [1, 0]]), np.ones(2)), 'csr', (2, 2))\n"
-        "st.lookup('y(i) = A(i,j) * x(j)', {'A': A, 'x': np.ones(2)}, database='/nowhere/s.sqlite', threads=1)\n"
-        f"print([name for name in {heavy} if name in sys.modules])"
-    )
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == "[]"
 
 
 def test_choice_that_was_cut_short_says_so(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

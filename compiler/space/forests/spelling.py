@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from ...concrete.assembled import handing
 from ...concrete.concretize import Concretized
-from ...concrete.nodes import Assign, Forall, Stmt, Where
+from ...concrete.nodes import Assign, Forall, Stmt
 from ...concrete.sharing import shared_pattern
 from ...notation.nodes import Access, Expr, Mul
 from ...schedule import directives as d
-from ...schedule.addresses import Address, chain, frames, path_to
+from ...schedule.addresses import Address, chain, executed, frames, path_to
 from ...schedule.apply import carry_out
 from ...schedule.dependence import graph_of
 from ...schedule.factors import flatten, product_factors
@@ -145,7 +145,7 @@ class _Speller:
     def _address(self, operands: int) -> Address:
         """Return the address of the assignment of a term."""
         wanted = self._name(operands)
-        return next(address for address, assign in _assigned(self.program.statement, ()) if assign.target.tensor == wanted)
+        return next(address for address, assign in executed(self.program.statement) if assign.target.tensor == wanted)
 
     def _nest(self, address: Address) -> Address:
         """Return the address of the loops directly around an assignment."""
@@ -189,13 +189,3 @@ def _terms(tree: Tree) -> Iterator[Term]:
         return
     for part in tree.parts:
         yield from _terms(part)
-
-
-def _assigned(statement: Stmt, address: Address) -> Iterator[tuple[Address, Assign]]:
-    """Yield the assignments with their addresses, in the order in which they run."""
-    if isinstance(statement, Assign):
-        yield address, statement
-        return
-    places = range(len(statement.children))
-    for place in reversed(places) if isinstance(statement, Where) else places:
-        yield from _assigned(statement.children[place], (*address, place))
