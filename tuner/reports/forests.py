@@ -153,14 +153,14 @@ def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> 
 
 def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: Problem, others: Mapping[str, Callable[[], Any]],
             pace: Pace) -> list[Point]:  # fmt: skip
-    """Run schedules and other functions in turn; hopeless ones run once."""
+    """Run schedules and other functions in turn; hopeless ones run once. Schedules that convert operands do so in every call."""
     runs: dict[str, Callable[[], Any]] = {}
     points, seconds, alike, memory = [], dict[str, float](), dict[str, Callable[[], Any]](), OneMemory(problem)
     for who, schedule in hopeful(case, problem, schedules).items():
         try:
             text = str(schedule)
             if text not in alike:
-                alike[text] = memory.bind(schedule)
+                alike[text] = memory.call(schedule)
             runs[who] = alike[text]
         except SparsetuneError as error:
             click.echo(f"{case.name}: {who} is left out: {error}", err=True)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsetune.compiler.build.bound import BoundKernel
 from sparsetune.compiler.notation.nodes import accesses
+from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.tensor import Tensor
-from sparsetune.tuner.kernels import compile_problem
+from sparsetune.tuner.kernels import Candidate, compile_problem
 from sparsetune.tuner.reports import forest_parts, forests
 from sparsetune.tuner.reports.forest_cases import FAMILY, Case, composed, four_cases
 from sparsetune.tuner.reports.forests import contestants, main
@@ -101,6 +104,23 @@ def test_terms_share_the_outermost_loop_at_most() -> None:
 def test_results_on_a_pattern_ask_for_no_room_over_all_places() -> None:
     case = replace(small("TTTP3"), source="random:uniform:30000x40000x50000:nnz=100")
     assert composed(case.problem())().shape == (100,)
+
+
+def test_contestants_that_convert_operands_do_so_in_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What converts was raced on operands that were converted before, and looked faster than a call of it is."""
+    case = small("two factors of one index")
+    bound, bind = list[str](), Candidate.bind
+
+    def counted(one: Candidate, *given: Any) -> BoundKernel:
+        bound.append(str(one.compiled.schedule))
+        return bind(one, *given)
+
+    monkeypatch.setattr(Candidate, "bind", counted)
+    schedules = {"default": Schedule(), "turned": Schedule('convert(E, "dense, dense; 1, 0")')}
+    points = forests.contest("family", case, schedules, case.problem(), {}, Pace(0.001, 3, 3))
+    assert {one.who for one in points} == set(schedules)
+    assert bound.count("") == 1
+    assert bound.count(str(schedules["turned"])) >= 1 + 3
 
 
 def test_what_would_never_end_does_not_run(capsys: pytest.CaptureFixture[str]) -> None:
