@@ -98,7 +98,8 @@ class _Costs(Loads, Stepping, CutRows):
         read = sum(share * self._read(one, innermost, apart, one in streamed) for share, one in zip(loaded, reads, strict=True))
         in_tiles = gathered and self._runs_in_tiles(address)
         elements = self._far_elements(leaf.target, self._along(leaf.target)) if in_tiles else 0.0  # empty ones are stored too
-        stored = 2.0 * self._reached(leaf, innermost, leaf.target in streamed) * max(min(iterations, sums), elements) / max(1.0, iterations)
+        reached = self._reached(leaf, innermost, leaf.target in streamed) * self.jumped(leaf, loops)
+        stored = 2.0 * reached * max(min(iterations, sums), elements) / max(1.0, iterations)
         written = stored if self._moves(leaf.target, innermost) else 0.0
         held, kept = self._held(leaf.target, loops), 0.0
         if held is not None and any(self._moves(leaf.target, set(self._graph.originals(loop))) for loop in loops[held:]):
@@ -113,15 +114,18 @@ class _Costs(Loads, Stepping, CutRows):
 
     def _vector_loop(self, address: Address, leaf: Assign) -> str | None:
         """Return the loop whose iterations become lanes of vectors, with the loops inside running for all of them at once
-        (``passes.vectorize``): of the dense loops directly around an assignment, the outermost that goes through consecutive values."""
+        (``passes.vectorize``): of the dense loops directly around an assignment, the outermost that goes through consecutive values. If
+        the loops inside go through other elements of what is written, it has to be so short that the C compiler writes it out."""
         own = takewhile(lambda frame: isinstance(frame, Forall), reversed(frames(self._program.statement, address)))
-        found, touched = None, (leaf.target, *accesses(leaf.value))
+        found, inside, touched = None, set[str](), (leaf.target, *accesses(leaf.value))
         for frame in own:
             assert isinstance(frame, Forall)
             names = set(self._graph.originals(frame.index))
             if frame.tag.is_threaded or self._is_over_stored(leaf, names) or not names.isdisjoint(self._seen):
                 break
-            found = frame.index if self._is_contiguous(touched, names) and self._varies(leaf.target, names) else found
+            able = self._is_straight(frame.index) or not self._varies(leaf.target, inside)
+            found = frame.index if able and self._is_contiguous(touched, names) and self._varies(leaf.target, names) else found
+            inside |= names
         return found
 
     def _is_over_stored(self, leaf: Assign, innermost: set[str]) -> bool:

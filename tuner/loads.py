@@ -17,6 +17,8 @@ from .passes import Passes
 from .problem import Problem
 
 _ROUNDED = 1e-9  # relative difference that rounding makes between two ways to count the same
+_JUMPED, _ALIASED = 1.3, 2.0  # time of updates of elements that lie apart, and of those a multiple of so many bytes apart, over others
+_ALIASES = 2048  # half of the distance of addresses that a processor first takes for the same
 _TOGETHER = 0.75  # cost of a load of consecutive values, in a loop whose other accesses are scattered, over that of a scattered load
 
 
@@ -78,6 +80,28 @@ class Loads(Passes):
         runs = [run for access in accesses(leaf.value) if (run := self._run(access, innermost)) >= 1.0]
         share = min((self._lines(self._everywhere(innermost), run) / run for run in runs), default=1.0)
         return 1.0 + (far - 1.0) * min(1.0, share)
+
+    def jumped(self, leaf: Assign, loops: Sequence[str]) -> float:
+        """Return how many times longer updates of a dense result take because the loops around them do not follow the order in which its
+        modes are stored. (Workspaces are laid out along the loops that fill them.)
+
+        Rows that lie apart are not fetched ahead. A load of a row waits for a store to the row before it if their addresses have the same
+        last bits, as those of rows a large power of two apart.
+        """
+        form = self._formats.get(leaf.target.tensor)
+        if form is None or isinstance(form, View) or not form.is_dense or len(form.order) < 2 or not leaf.target.is_plain:
+            return 1.0
+        order = [set(self._graph.originals(leaf.target.subscripts[mode].index)) for mode in form.order]
+        moving = [own for loop in reversed(loops) if (own := set(self._graph.originals(loop))) & self._originals(leaf.target.indices)]
+        for place, own in enumerate(moving[:2]):
+            if own <= order[-1 - place]:
+                continue
+            mode = next(mode for mode, names in enumerate(order) if names & own)
+            if any(self._is_stored(read) and not own.isdisjoint(read.indices) for read in accesses(leaf.value)):
+                return 1.0
+            apart = self._everywhere(set().union(*order[mode + 1 :])) * self._problem.dtype.itemsize
+            return _JUMPED if apart % _ALIASES else _ALIASED
+        return 1.0
 
     def _run(self, access: Access, innermost: set[str]) -> float:
         """Return how many coordinates of an index an operand stores below one parent, on average; 0: it stores none."""
