@@ -16,7 +16,7 @@
 size_t malloc_usable_size(void *memory); /* malloc.h would bring stdio.h along */
 #endif
 
-#define ST_ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
+#define ST_ALIGNMENT 128 /* bytes: two cache lines, which processors fetch together, and a multiple of the widest vector register */
 
 static inline size_t st_bytes(int64_t length, size_t size) {
   if (length < 0 || (uint64_t)length > (SIZE_MAX / 2 - 2 * ST_ALIGNMENT) / size) return 0;

@@ -20,7 +20,7 @@ from ..lowering.kernel_spec import ResultSpec
 from ..native.machine import this_machine
 from ..native.memory import FLOOR
 from ..native.team import thread_count
-from ..storage.aligned import ALIGNMENT
+from ..storage.aligned import LINE_PAIR
 from ..storage.level_arrays import LevelArrays
 from ..storage.pooled import LEAST, pooled_empty
 from ..storage.tensor import Tensor
@@ -87,9 +87,9 @@ class Result:
             made = pooled_empty(self.bytes // self.dtype.itemsize, self.dtype).reshape(self.shape)
             memory = address(made)
         else:
-            raw = np.empty(self.bytes + ALIGNMENT, np.uint8)
+            raw = np.empty(self.bytes + LINE_PAIR, np.uint8)
             begin = address(raw)
-            start = -int(cast("uintptr_t", begin)) % ALIGNMENT
+            start = -int(cast("uintptr_t", begin)) % LINE_PAIR
             made, memory = np.ndarray(self.shape, self.dtype, raw, start), begin + start
         for slot in self.slots:
             pointers[slot] = memory

@@ -18,7 +18,7 @@ from .kernel import TypedKernel
 _LARGEST = 1 << 20  # positions of the largest dense operand or result
 _LONGEST = 1 << 10  # extents that nobody gave
 _IN_ROW = 16  # entries of a sparse operand, for each of its first coordinates
-_ALIGNMENT = 64
+_ALIGNMENT = 128  # as in the memory of results (``storage.aligned.LINE_PAIR``)
 
 _MAIN = """/* Times {title} on arguments of operands.bin: random ones, {shown}. */
 #include <stdint.h>

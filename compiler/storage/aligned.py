@@ -13,7 +13,16 @@ from ..errors import ResourceError
 from ..native.memory import FLOOR, claim, readable_bytes
 
 ALIGNMENT = 64
-"""The alignment in bytes: the size of a cache line and of the widest vector registers."""
+"""The alignment in bytes that vector instructions gain by: the size of a cache line and of the widest vector registers."""
+
+LINE_PAIR = 128
+"""Arrays that are made here begin at multiples of so many bytes. Processors fetch cache lines in pairs: where rows of a power of two of
+elements begin in the middle of a pair, each takes a pair more."""
+
+HUGE_PAGE = 1 << 21
+"""Large arrays begin at multiples of so many bytes, so that they lie in whole huge pages wherever the system has put their memory."""
+
+_LARGE = 1 << 22  # bytes from which NumPy asks for huge pages
 
 INDEX_LIMIT = 2**31 - 1
 """Largest extent or number of positions that is stored with 32 bits; a test may lower it to see int64 chosen."""
@@ -29,7 +38,7 @@ def index_dtype(largest: int) -> np.dtype[Any]:
 
 
 def aligned_empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return an uninitialised flat array whose data begins at a multiple of 64 bytes.
+    """Return an uninitialised flat array whose data begins at a multiple of 128 bytes (``LINE_PAIR``), or at a huge page where it is large.
 
     NumPy asks the system for huge pages in large allocations; aligned views of these have huge pages too.
 
@@ -54,13 +63,14 @@ def aligned_full(count: int, value: object, dtype: DTypeLike) -> NDArray[Any]:
 
 def _aligned(allocate: Callable[..., NDArray[Any]], count: int, kind: np.dtype[Any]) -> NDArray[Any]:
     size = count * kind.itemsize
+    alignment = HUGE_PAGE if size >= _LARGE else LINE_PAIR
     if size > FLOOR:
         claim(size, array_name(count, kind), FEWER_LEVELS)
     try:
-        raw = allocate(size + ALIGNMENT, np.uint8)
+        raw = allocate(size + alignment, np.uint8)
     except (MemoryError, ValueError):  # ValueError: more bytes than an address has
         raise ResourceError(f"{array_name(count, kind)} does not fit into memory ({readable_bytes(size)}); {FEWER_LEVELS}") from None
-    start = -raw.ctypes.data % ALIGNMENT
+    start = -raw.ctypes.data % alignment
     return raw[start : start + size].view(kind)
 
 
@@ -72,6 +82,20 @@ def array_name(count: int, kind: np.dtype[Any]) -> str:
 def aligned_copy(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
     """Return an aligned, flat, C-ordered copy of an array."""
     copy = aligned_empty(array.size, dtype or array.dtype)
+    copy.reshape(array.shape)[...] = array
+    return copy
+
+
+def offset_of(array: NDArray[Any]) -> int:
+    """Return how many bytes an array begins after a multiple of ``LINE_PAIR``."""
+    return array.ctypes.data % LINE_PAIR
+
+
+def copy_at(array: NDArray[Any], offset: int) -> NDArray[Any]:
+    """Return a flat, C-ordered copy of an array that begins so many bytes after a multiple of ``LINE_PAIR``: kernels are as fast on it as
+    on one that a caller has there."""
+    room = aligned_empty(array.nbytes + offset, np.uint8)
+    copy = room[offset:].view(array.dtype)
     copy.reshape(array.shape)[...] = array
     return copy
 

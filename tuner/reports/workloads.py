@@ -129,7 +129,7 @@ def operands_of(case: KernelCase, source: Tensor) -> dict[str, Any]:
 
 
 def random_dense(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Return values in [0, 1) of float64 or float32, always the same for a name and a shape, at a multiple of 64 bytes."""
+    """Return values in [0, 1) of float64 or float32, always the same for a name and a shape, aligned."""
     values = aligned_empty(math.prod(shape), dtype)
     np.random.default_rng(zlib.crc32(name.encode())).random(out=values, dtype=values.dtype.type)
     return values.reshape(shape)

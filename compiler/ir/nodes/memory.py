@@ -16,7 +16,7 @@ Storage = OneOf["heap", "registers", "block", "warp"]
 class Allocate(Step):
     """An array of ``length`` elements.
 
-    ``storage`` is one of: heap: 64-byte aligned memory, released by ``Free``; if there is none, the kernel releases what it holds and
+    ``storage`` is one of: heap: 128-byte aligned memory, released by ``Free``; if there is none, the kernel releases what it holds and
     returns status 1. registers: a small local array of constant length, whose elements live in (vector) registers if all its uses
     allow that. block, warp: one array of constant length for all threads of a block or warp of a GPU.
     """

@@ -99,7 +99,7 @@ def test_what_grows_keeps_its_content_and_alignment(memory: Any, least: int, div
         if divided:
             memory.divide(array)  # the system does not move what has two kinds of pages
         array = memory.grow(array, capacity, written + 1, 8)
-        assert _address(array) % 64 == 0
+        assert _address(array) % 128 == 0
         assert np.array_equal(np.frombuffer(ffi.buffer(array, written * 8), np.int64), np.arange(written))
     array = memory.trim(array, 1000, 8)
     assert np.array_equal(np.frombuffer(ffi.buffer(array, 8000), np.int64), np.arange(1000))
@@ -134,7 +134,7 @@ def test_held_memory_is_nobody_elses_and_little_is_kept(memory: Any, steps: list
         assert memory.kept() <= KEPT
         assert memory.count() <= BLOCKS
         ranges = sorted((_address(block), _address(block) + size) for block, size in held.values())
-        assert all(start % 64 == 0 for start, _ in ranges)
+        assert all(start % 128 == 0 for start, _ in ranges)
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
     for block, _ in held.values():
         memory.st_release(block)

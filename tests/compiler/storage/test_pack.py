@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from sparsetune.compiler.errors import FormatError, ResourceError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.levels import DENSE, level_kinds
 from sparsetune.compiler.storage import aligned
-from sparsetune.compiler.storage.aligned import aligned_empty
+from sparsetune.compiler.storage.aligned import aligned_empty, aligned_full
 from sparsetune.compiler.storage.construct import from_entries, tensor
 from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import cases, formats, holds_many, stored_entries, summed
@@ -144,7 +146,22 @@ def test_own_arrays_are_aligned() -> None:
     for count in (1, 7, 1000):
         array = aligned_empty(count, np.float32)
         assert array.shape == (count,)
-        assert array.ctypes.data % 64 == 0
+        assert array.ctypes.data % 128 == 0, "a pair of cache lines"
+
+
+MAKERS: tuple[Callable[[int], np.ndarray[Any, Any]], ...] = (
+    lambda count: aligned_empty(count, np.float32), lambda count: aligned_full(count, 0, np.float32),
+    lambda count: aligned_full(count, 3, np.float32),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_large_arrays_begin_at_huge_pages(make: Callable[[int], np.ndarray[Any, Any]]) -> None:
+    """Else the system may give a part of them small pages, another part in each process."""
+    for count in (2**20, 2**20 + 1, 3 * 2**20):
+        array = make(count)
+        assert array.shape == (count,)
+        assert array.ctypes.data % 2**21 == 0
 
 
 def test_too_large_is_refused() -> None:
