@@ -64,7 +64,10 @@ def played(
         samples[schedule].append(row)
         return burst
 
-    verdict = play(list(chosen), run, base, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible)
+    verdict = play(
+        list(chosen), run, base, policy.final_rounds, complexity=_complexity, seconds=seconds, is_eligible=is_eligible,
+        move=runner.move, places=policy.final_places,
+    )  # fmt: skip
     best = _surest(default, others)
     if verdict is None:  # no time is left, or the default failed in the finals: it hung, or memory ran out
         return _by_trials(default, best, is_eligible), once

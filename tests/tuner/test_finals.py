@@ -229,6 +229,39 @@ def test_rounds_with_lucky_samples_count_where_there_are_too_few_without_company
     assert winner(0, 0) == ("", 1.0)
 
 
+def in_places(places: int) -> tuple[str, list[int]]:
+    """Play finals in which "a" takes 3% less than "b" in every place in memory but the first, and 8% more there; return the winner and
+    the rounds that were played before each move."""
+    played, moves = [0], list[int]()
+
+    def run(name: str) -> Burst:
+        played[0] += name == ""
+        place = {"": 2.0, "b, with more": 1.0, "a, with most of all": 0.97 if moves else 1.08}
+        return Burst(place[name])
+
+    names = ["", "b, with more", "a, with most of all"]
+    verdict = play(names, run, "", 11, move=lambda: moves.append(played[0]), places=places)
+    assert verdict is not None
+    return verdict.winner, moves
+
+
+def test_the_winner_is_the_fastest_by_the_median_of_places_in_memory() -> None:
+    assert in_places(1) == ("b, with more", [])
+    winner, moves = in_places(4)
+    assert winner == "a, with most of all"
+    assert moves[:3] == [3, 6, 9], "eleven rounds are spread over four places"
+
+
+def test_the_time_may_be_over_while_operands_are_moved() -> None:
+    def move() -> None:
+        raise TimeOver
+
+    verdict = play(["", "a"], lambda name: Burst(1.0 if name else 2.0), "", 12, move=move, places=2)
+    assert verdict is not None
+    assert verdict.winner == "a"
+    assert len(verdict.times["a"]) == 6
+
+
 def test_finalists_take_turns() -> None:
     calls: list[str] = []
 

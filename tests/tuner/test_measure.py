@@ -249,7 +249,24 @@ def test_operands_arrive_unchanged(tmp_path: Path, form: str, dtype: str) -> Non
         assert found[name].format == operand.format
         assert found[name].dtype == operand.dtype
         np.testing.assert_array_equal(found[name].to_numpy(), operand.to_numpy())
-        assert found[name].values.ctypes.data % 64 == 0
+        assert found[name].values.ctypes.data % 128 == operand.values.ctypes.data % 128
+
+
+@pytest.mark.parametrize("offset", [0, 16, 64, 72])
+def test_operands_lie_where_those_of_the_caller_do(tmp_path: Path, offset: int) -> None:
+    """Relative to a pair of cache lines: a matrix that begins in the middle of one makes kernels slower, whatever the schedule."""
+    room = np.zeros(2**20, np.uint8)
+    begin = -room.ctypes.data % 128 + offset
+    given = tensor(room[begin : begin + 800].view(np.float64).reshape(10, 10))
+    assert given.values.ctypes.data % 128 == offset, "a tensor takes an array as it is"
+    handover.save(tmp_path, {"X": given})
+    found = handover.load(tmp_path)["X"]
+    assert found.values.ctypes.data % 128 == offset
+    again = handover.moved(found)
+    assert again.values.ctypes.data % 128 == offset
+    assert not np.shares_memory(again.values, found.values)
+    assert again.to_numpy() is not found.to_numpy()
+    np.testing.assert_array_equal(again.to_numpy(), given.to_numpy())
 
 
 class TestVerify:

@@ -6,6 +6,9 @@ assumes nothing about the noise. But while other programs keep the cores, a sche
 disturbed rounds are repeated. They count only if there are too few others; all bursts then count by processor time (``Sample.by_work``).
 A burst may have one or two samples that had all cores by luck while other programs came and went. These still shared memory and caches,
 and take up to three times as long as alone, so rounds with such bursts too count only if there are too few without.
+
+The pages in which operands and results lie make a schedule some percent faster or slower than another. So they are moved between rounds,
+and the median is one over their places too.
 """
 
 from __future__ import annotations
@@ -105,6 +108,8 @@ def play(
     seconds: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
     is_eligible: bool = True,
+    move: Callable[[], object] = lambda: None,
+    places: int = 1,
 ) -> Verdict | None:
     """Run the finalists in turn and name the winner.
 
@@ -118,6 +123,8 @@ def play(
         complexity: of finalists that beat the default and tie with the fastest, the one with the least complexity wins.
         seconds: no round starts after so long.
         is_eligible: whether the default may win; if not, it only is compared with.
+        move: moves operands and results to other memory.
+        places: how many places in memory ``rounds`` are spread over.
 
     Returns:
         None if the default itself failed, or the time was over within the first round.
@@ -125,12 +132,14 @@ def play(
     started, wanted = clock(), max(rounds, MIN_ROUNDS)
     found: list[dict[str, Burst]] = []
     quiet: list[dict[str, Burst]] = []
-    left = dict.fromkeys(names)
+    left, stay = dict.fromkeys(names), math.ceil(wanted / places)
     for order in turns(names):
         enough = len(quiet) >= wanted and _settled(_times(quiet, left))
         if enough or len(found) >= PATIENCE * wanted or (len(found) >= MIN_ROUNDS and clock() - started > seconds):
             break
         try:
+            if found and len(found) % stay == 0:
+                move()
             bursts = {name: run(name) for name in order if name in left}
         except TimeOver:
             break

@@ -30,6 +30,7 @@ class Policy:
         final_margin: finalists took at most this many times the time of the fastest trial; undisturbed ones, of the fastest of these.
         final_rounds: undisturbed rounds of the finals, at least 6; up to four times as many in all while it is not known which finalists
             are close to the fastest, or other programs disturb.
+        final_places: so often operands and result are moved to other memory during ``final_rounds``, from the first round on.
         final_seconds: no round starts after so many seconds.
         burst_seconds: a finalist runs about this long in each round, and at least five times; the fastest run counts.
         cache: "warm" or "cold" (``CACHES``); cold runs are timed one by one, with the caches filled by other data before each.
@@ -47,6 +48,7 @@ class Policy:
     finalists: int = 6
     final_margin: float = 1.2
     final_rounds: int = 11
+    final_places: int = 4
     final_seconds: float = 8.0
     burst_seconds: float = 0.015
     cache: str = "warm"

@@ -161,6 +161,12 @@ class Runner:
         sample = Sample.from_row(reply["sample"])
         return tuple(reply["sample"]), Burst(sample.alone, sample.company.disturbed, reply["crowded"], reply["by_work"])
 
+    def move(self) -> None:
+        """Have operands and result moved to other memory before the next burst. (If the process is lost, the next one moves them too.)"""
+        if not self.problem.is_on_gpu:
+            with contextlib.suppress(Lost):
+                self._ask(_LOAD_SECONDS, "move")
+
     def yardstick(self) -> float:
         """Return the time of a fixed piece of work in the same process, which tells how fast the machine is now.
 

@@ -22,7 +22,9 @@ from typing import IO, Any
 import numpy as np
 
 from ...compiler.errors import BuildError, SparsetuneError
+from ...compiler.native.idle_memory import IDLE
 from ...compiler.native.machine import allowed_cores
+from ...compiler.native.memory import available
 from ...compiler.storage.tensor import Tensor
 from ..kernels import Task, device_clock
 from . import handover
@@ -46,6 +48,8 @@ _TRIAD_LENGTH = 2**18  # doubles in an array; three arrays fit into a last-level
 _CONVERSIONS = 3  # undisturbed ones that are timed, where they are short
 _LONG_CONVERSION = 0.1  # seconds
 _KEPT_BOUND = 8  # bound kernels kept for the finals; each may hold a result array
+_MOST_MOVED = 1 << 28  # bytes of operands up to which they are moved: larger ones have so many pages that chance evens out
+_ROOM = 4  # times their bytes that have to be available for that
 _KEPT_KERNELS = _KEPT_BOUND + AHEAD  # compiled kernels, those built ahead included
 
 
@@ -70,6 +74,7 @@ class Service:
         self._operands: dict[str, Tensor] = {}
         self._reference: Reference | None = None
         self._out: np.ndarray[Any, Any] | None = None
+        self._left: np.ndarray[Any, Any] | None = None  # the result before operands were moved, so that the next one lies elsewhere
         self._triad: np.ndarray[Any, Any] | None = None
         self._eviction: Eviction | None = None
 
@@ -84,7 +89,7 @@ class Service:
         """Free everything that belongs to a task."""
         self._kernels.clear()
         self._bound.clear()
-        self._reference, self._out, self._eviction, self._first = None, None, None, None
+        self._reference, self._out, self._eviction, self._first, self._left = None, None, None, None, None
         self._operands = {}
         return {"status": "ok"}
 
@@ -176,6 +181,18 @@ class Service:
         crowded = len(quiet(samples)) < batches
         return {"status": "ok", "sample": fastest(samples).as_row(), "crowded": crowded, "by_work": by_work(samples)}
 
+    def move(self) -> dict[str, Any]:
+        """Move operands and result to other memory. Which pages they get makes a schedule some percent faster or slower than another, which
+        is no merit of it. Where operands are large, or there is little memory, they stay; "moved" in the reply says whether they do."""
+        size = handover.total_bytes(self._operands)
+        if size > _MOST_MOVED or _ROOM * size > available().bytes:
+            return {"status": "ok", "moved": False}
+        self._operands = {name: handover.moved(tensor) for name, tensor in self._operands.items()}
+        self._bound.clear()
+        self._left, self._out = self._out, None
+        IDLE.clear()
+        return {"status": "ok", "moved": True}
+
     def yardstick(self) -> dict[str, Any]:
         """Run a STREAM triad in numpy, on one thread: the same work whatever our compiler does."""
         if self._triad is None:
@@ -253,6 +270,7 @@ def serve(requests: IO[str], replies: IO[str], compile_kernel: Compile, counters
         "reference": service.make_reference,
         "measure": service.measure,
         "burst": service.burst,
+        "move": service.move,
         "yardstick": service.yardstick,
     }
     for line in requests:
