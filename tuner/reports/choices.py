@@ -1,8 +1,8 @@
 """``results/choices.md``: what ``tune`` chooses while other processes come and go, and how fast that is once they are gone.
 
 Each problem is tuned several times on the quiet machine and several times in company, with a new seed each time. Then all chosen schedules
-run in turn on the quiet machine, since times that were taken in company say nothing, and in several processes, since one race differs from
-the next by some percent.
+run in turn on the quiet machine, since times that were taken in company say nothing, and in several processes, since the place of data in
+memory makes a schedule some percent faster or slower than another.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AGREE, AGREEING = 1.05, 0.9
 
 _COMMAND = "python -m sparsetune.tuner.reports.choices"
 _THREADS = 2
-_PACE = Pace(seconds=2.0)
+_PACE = Pace(seconds=12.0, fewest=15)  # of each process: some 60 rounds
 _PROCESSES = 5
 
 
@@ -169,7 +169,7 @@ def page(choices: Sequence[Choice]) -> str:
 
 Each kernel was tuned with {_THREADS} threads on the quiet machine and while one process per core ran and paused, about half
 of the time; every campaign had its own seed and database. Then all choices ran in turn on the quiet machine, into the same memory where
-the result is dense, in {_PROCESSES} processes one after the other, since one race differs from the next by some percent. A schedule that
+the result is dense, in {_PROCESSES} processes that took turns, round by round, since places in memory differ by some percent. What
 converts operands does so in every call, as it counted when it was chosen. All ratios are medians of the processes. "Kept" is the time of
 the first quiet choice over that of a choice made in company: by geometric mean {kept}
 (wanted: {KEPT_MEAN} and {KEPT_LEAST}). "Further quiet choices" has the same of the quiet choices after the first, with the least and the

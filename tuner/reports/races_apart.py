@@ -1,27 +1,43 @@
-"""Races of schedules in one new process after the other.
+"""Races of schedules in several new processes that take turns, round by round.
 
-The interval of one race says how well that race knows its ratios. The next one, a moment later and with its data elsewhere in memory, finds
-others, up to some percent away, and one that something disturbs finds anything: only several races tell.
+What one process finds is right for its own memory only: in which pages data lie makes a schedule some percent faster or slower than
+another. And a machine that other machines share memory with is slower for seconds at a time, by a quarter and more. So each process runs
+all schedules once, in a new order, then the next one does, until each has had many rounds all over the time of the race. Rounds in which
+something had the cores do not count where there are enough others, and a process counts by the median of its paired ratios.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from multiprocessing import get_context
 
 from ...compiler.frozen import frozen
+from ...compiler.native import team
 from ...compiler.schedule.schedule import Schedule
-from ..measure.finals import Comparison
+from ..measure.company import Witness
+from ..measure.finals import Burst, Comparison
 from ..measure.order_statistics import median
+from ..measure.rotation import rest, turns
+from ..measure.sampling import PATIENCE, Contestant, burst, fastest, least_of
 from ..problem import Problem
 from .one_memory import OneMemory
-from .race import Pace, Series, race
+from .race import SHORTEST, Pace, Series
+
+_SAMPLES = 3
+"""Samples in each turn, of which the fastest undisturbed one counts: before the first, caches hold the data of others."""
+
+Round = Callable[[Sequence[str]], Mapping[str, Burst]]
+"""Runs schedules in the given order, once each, in one process."""
 
 
 @frozen
 class RacesApart:
-    """The times of schedules, a race for each process."""
+    """The times of schedules in the rounds that count, by process."""
 
     races: tuple[Mapping[str, Series], ...]
 
@@ -35,22 +51,72 @@ class RacesApart:
 
 
 def raced_apart(make: Callable[[], Problem], schedules: Sequence[str], pace: Pace, processes: int) -> RacesApart:
-    """Race schedules in so many new processes, one after the other; those that convert operands do so in every call.
+    """Race schedules in so many new processes that take turns; those that convert operands do so in every call.
 
     Args:
         make: gives the problem in each of them; a function of a module, or ``partial`` of one.
         schedules: their texts.
-        pace: of each race.
+        pace: of each process.
         processes: how many.
     """
-    return RacesApart(tuple(_in_new_process(make, schedules, pace) for _ in range(processes)))
+    with ExitStack() as stack:
+        pools = [stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"))) for _ in range(processes)]
+        for pool in pools:
+            pool.submit(_prepare, make, schedules).result()
+        return in_turn([partial(_asked, pool) for pool in pools], schedules, pace)
 
 
-def _in_new_process(make: Callable[[], Problem], schedules: Sequence[str], pace: Pace) -> dict[str, Series]:
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(_raced, make, schedules, pace).result()
+def in_turn(processes: Sequence[Round], schedules: Sequence[str], pace: Pace, clock: Callable[[], float] = time.perf_counter) -> RacesApart:
+    """Have processes take turns at rounds, until each has the undisturbed ones that ``pace`` asks for; while something disturbs, for up to
+    ``PATIENCE`` times its seconds. Rounds without company count; all of a process that has fewer than ``pace.fewest`` of them."""
+    found: list[list[Mapping[str, Burst]]] = [[] for _ in processes]
+    start, orders, places = clock(), turns(schedules), turns(range(len(processes)))
+
+    def is_over() -> bool:
+        spent, fewest = (clock() - start) / (pace.seconds * len(processes)), min(len(_undisturbed(rounds)) for rounds in found)
+        done = min(map(len, found))
+        return done >= pace.most or (done >= pace.fewest and (spent > PATIENCE or (spent > 1 and fewest >= pace.fewest)))
+
+    while not is_over():
+        for place in next(places):
+            found[place].append(processes[place](next(orders)))
+    return RacesApart(tuple(_series(rounds, schedules, pace.fewest) for rounds in found))
 
 
-def _raced(make: Callable[[], Problem], schedules: Sequence[str], pace: Pace) -> dict[str, Series]:
-    memory = OneMemory(make())
-    return race({text: memory.call(Schedule(text)) for text in schedules}, pace)
+def _undisturbed(rounds: Sequence[Mapping[str, Burst]]) -> list[Mapping[str, Burst]]:
+    return [one for one in rounds if not any(burst.disturbed for burst in one.values())]
+
+
+def _series(rounds: Sequence[Mapping[str, Burst]], schedules: Sequence[str], fewest: int) -> dict[str, Series]:
+    undisturbed = _undisturbed(rounds)
+    counting = undisturbed if len(undisturbed) >= fewest else rounds
+    return {name: Series(tuple(one[name].seconds for one in counting)) for name in schedules}
+
+
+def _asked(pool: ProcessPoolExecutor, order: Sequence[str]) -> Mapping[str, Burst]:
+    return pool.submit(_round, order).result()
+
+
+_contestants: dict[str, tuple[Contestant, int]] = {}
+"""In a process of a race: what runs for each schedule, and how often in one sample."""
+
+
+def _prepare(make: Callable[[], Problem], schedules: Sequence[str]) -> None:
+    problem = make()
+    memory = OneMemory(problem)
+    for text in schedules:
+        run = memory.call(Schedule(text))
+        batch = max(1, math.ceil(SHORTEST / max(least_of(run, 1, 3), 1e-9)))
+        _contestants[text] = Contestant(run, threads=problem.threads), batch
+
+
+def _round(order: Sequence[str]) -> dict[str, Burst]:
+    witness, found = Witness(team), dict[str, Burst]()
+    for text in order:
+        contestant, batch = _contestants[text]
+        rest()
+        contestant.run()
+        samples = burst(contestant, batch, _SAMPLES, witness)
+        best = fastest(samples)
+        found[text] = Burst(best.alone, best.company.disturbed)
+    return found
