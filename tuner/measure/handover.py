@@ -1,8 +1,7 @@
 """Handing operands to another process once: a folder of memory-mapped arrays and what they mean.
 
 The receiver copies them into its own memory, so that what is timed lies in memory as the caller's operands do, and not in the page cache
-of a file. Each copy begins where the caller's array does, relative to a pair of cache lines: rows that begin in the middle of a line make
-kernels up to 1.3 times as slow, whatever the schedule.
+of a file. Each copy begins where the caller's array does, relative to a pair of cache lines: rows that begin inside of one take one more.
 """
 
 from __future__ import annotations

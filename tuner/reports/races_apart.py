@@ -1,8 +1,8 @@
 """Races of schedules in several new processes that take turns, round by round.
 
-What one process finds is right for its own memory only: in which pages data lie makes a schedule some percent faster or slower than
-another. And a machine that other machines share memory with is slower for seconds at a time, by a quarter and more. So each process runs
-all schedules once, in a new order, then the next one does, until each has had many rounds all over the time of the race. Rounds in which
+What one process finds is right for its own memory only: in which pages data lie makes a schedule a little faster or slower than another.
+And a machine that shares its memory with others is slower for seconds at a time. So each process runs all schedules once, in a new order,
+then the next one does, until each has had many rounds all over the time of the race. Rounds in which
 something had the cores do not count where there are enough others, and a process counts by the median of its paired ratios.
 """
 

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from ...compiler.space.decorations import BUILD
+from .roles import Key, keys, meaning, role
 from .space import Point, Space
 
 _NEAR = math.log(1.03)
 """Points up to so many times the least time may be the fastest in a second measurement, so steps start from them too."""
 
+_NEARBY = math.log(1.05)
+"""The fastest point of a structure may be a step from the fastest of all up to so many times the least time: what goes with other values is
+not known of a structure that few points were tried of."""
+
 _PRIOR = 2  # each value counts as if it had this many further points, of no effect
 _SCATTER = 0.1  # standard deviation of a logarithm of a time around the worth of its values
-
-_Key = tuple[str, int | str]  # a hole by name, and its label
 
 
 class Refinement:
@@ -48,56 +52,78 @@ class Refinement:
         Args:
             is_new: tells whether a point was not asked for yet.
         """
-        best = min(self._logs.values(), default=math.inf)
         worth = self._worth()
         found: tuple[float, Point] | None = None
-        for start, log in self._logs.items():
-            if log <= best + _NEAR:
-                for old, new, point in self._steps(start):
-                    doubt = worth.doubt(self._built[start.template, new[1]] if new[0] == BUILD else worth.count(new))
-                    promise = log + worth.expected(new) - worth.expected(old) - doubt
-                    if (found is None or promise < found[0]) and is_new(point):
-                        found = promise, point
+        for start, log in self._starts():
+            for old, new, point in self._steps(start):
+                doubt = worth.doubt(new[0], self._built[start.template, new[1]] if new[0] == BUILD else worth.count(new))
+                promise = log + worth.expected(new) - worth.expected(old) - doubt
+                if (found is None or promise < found[0]) and is_new(point):
+                    found = promise, point
         return None if found is None else found[1]
 
-    def _steps(self, start: Point) -> Iterator[tuple[_Key, _Key, Point]]:
+    def _starts(self) -> Iterator[tuple[Point, float]]:
+        """Yield the points from which steps are taken, with their logarithms: those that may be the fastest, and the fastest of each
+        structure that is not far behind."""
+        best, leaders = min(self._logs.values(), default=math.inf), dict[int, float]()
+        for point, log in self._logs.items():
+            leaders[point.template] = min(log, leaders.get(point.template, math.inf))
+        for point, log in self._logs.items():
+            if log <= best + (_NEARBY if log == leaders[point.template] else _NEAR):
+                yield point, log
+
+    def _steps(self, start: Point) -> Iterator[tuple[Key, Key, Point]]:
         """Yield the value of a hole, another value for it, and the point with that."""
         holes = self._space.templates[start.template].holes
         for place, hole in enumerate(holes):
-            old = hole.labels[hole.choices.index(start.values[place])]
-            for value, label in zip(hole.choices, hole.labels, strict=True):
-                if label != old:
+            old = start.values[place]
+            for value in hole.choices:
+                if value != old:
                     values = (*start.values[:place], value, *start.values[place + 1 :])
-                    yield (hole.name, old), (hole.name, label), Point(start.template, values)
+                    name = role(hole)
+                    yield (name, meaning(hole, old)), (name, meaning(hole, value)), Point(start.template, values)
 
     def _worth(self) -> Worth:
         """Return what is known of the values of holes."""
         structures: dict[int, list[float]] = defaultdict(list)
         for point, log in self._logs.items():
             structures[point.template].append(log)
-        found: dict[_Key, list[float]] = defaultdict(list)
+        found: dict[Key, list[float]] = defaultdict(list)
         for point, log in self._logs.items():
             mean = math.fsum(structures[point.template]) / len(structures[point.template])
-            for key in self._space.parameters(point).items():
+            for key in keys(self._space.templates[point.template].holes, point.values):
                 found[key].append(log - mean)
         return Worth(found)
 
 
 class Worth:
-    """How much slower points with a value of a hole were than others, as logarithms."""
+    """How much slower points with a value in holes of one role were than others, as logarithms."""
 
-    def __init__(self, found: dict[_Key, list[float]]) -> None:
+    def __init__(self, found: dict[Key, list[float]]) -> None:
         self._found = found
 
-    def count(self, key: _Key) -> int:
+    def count(self, key: Key) -> int:
         """Return how many points had a value."""
         return len(self._found.get(key, ()))
 
-    def expected(self, key: _Key) -> float:
+    def expected(self, key: Key) -> float:
         """Return by how much slower than others a value is expected to be."""
         return math.fsum(self._found.get(key, ())) / (self.count(key) + _PRIOR)
 
-    @staticmethod
-    def doubt(count: int) -> float:
-        """Return how much better a value may be than it is expected to be after so many points."""
-        return _SCATTER / math.sqrt(count + 1)
+    def doubt(self, role: str, count: int) -> float:
+        """Return how much better a value in holes of a role may be than it is expected to be after so many points."""
+        return self._scatter[role] / math.sqrt(count + 1)
+
+    @cached_property
+    def _scatter(self) -> Mapping[str, float]:
+        """By role, how far apart the values are: a hole of whose values none made a difference is no place to look for one."""
+        effects: dict[str, list[float]] = defaultdict(list)
+        for (name, _), logs in self._found.items():
+            effects[name].append(math.fsum(logs) / len(logs))
+        return defaultdict(lambda: _SCATTER) | {name: _scatter_of(found) for name, found in effects.items()}
+
+
+def _scatter_of(effects: Sequence[float]) -> float:
+    """Return the standard deviation of the effects of values, which counts as ``_SCATTER`` before anything is known."""
+    squares = math.fsum(effect**2 for effect in effects) + _PRIOR * _SCATTER**2
+    return min(_SCATTER, math.sqrt(squares / (len(effects) + _PRIOR)))

@@ -1,8 +1,9 @@
 """The search on two levels: an allocator of ours chooses the structure, a study of Optuna what stands in its holes.
 
 One study over everything learns about the choice of the structure alone, since few parameters are common to all structures; a study for
-each knows nothing at its start. So a structure begins with the best of its siblings, and its study takes over what they measured. Once
-enough is known, every other point is a step from one of the fastest: studies seldom try what lies beside the best.
+each knows nothing at its start. So a structure begins with the best of its siblings, and its study takes over what they measured; loops of
+other names count as the same where the same is decided about them (``roles``). Once enough is known, every other point is a step from one
+of the fastest: studies seldom try what lies beside the best. Some carry the values of the fastest point to the other structures.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..records import digest
 from .allocator import Allocator
 from .journal import open_storage
 from .refinement import Refinement
+from .roles import carried
 from .space import Point, Space
 from .strategy import Proposal
 from .structure_study import StructureStudy, Values
@@ -23,6 +25,8 @@ from .structure_study import StructureStudy, Values
 _HOPELESS = 3  # failures after which a structure that has never worked is given up
 _KNOWN = 12  # schedules that have to be known before steps from the fastest of them are taken
 _STEPS = 2  # from then on, one in so many proposals is such a step
+_CARRIES = 5  # and one in so many carries the values of the fastest point to another structure
+_CLOSE = 2.0  # one whose fastest point takes at most so many times as long
 
 
 class TwoLevels:
@@ -54,6 +58,10 @@ class TwoLevels:
         if len(self._known) >= _KNOWN and self._count % _STEPS == 0:
             step = self._refinement.choose(self._is_new)
             if step is not None and (found := self._ask_in(step.template, step.values)) is not None:
+                return found
+        if len(self._known) >= _KNOWN and self._count % _CARRIES == 0 and (number := self._uncarried()) is not None:
+            found = self._ask_in(number, self._first(number))
+            if found is not None:
                 return found
         while self._live:
             number = self._allocator.choose(self._live, [point.template for point in self._asked.values()])
@@ -106,13 +114,21 @@ class TwoLevels:
             self._live.discard(point.template)
 
     def _first(self, number: int) -> Values:
-        """Return the first point of a structure: the values of the fastest point of all in the holes that both have, the usual ones in
+        """Return the first point of a structure: the values of the fastest point of all in holes that decide the same, the usual ones in
         others. It is proposed again whenever another structure has found a faster point."""
         template = self._space.templates[number]
         finished = [(seconds, point) for times in self._times.values() if len(times) > 1 for point, seconds in times.items() if seconds]
-        best = self._by_name(min(finished, key=lambda found: found[0])[1]) if finished else {}
-        values = ((hole, best.get(hole.name, hole.usual)) for hole in template.holes)
-        return tuple(value if value in hole.choices else hole.usual for hole, value in values)
+        best = self._carried(min(finished, key=lambda found: found[0])[1], number) if finished else {}
+        return tuple(best.get(hole.name, hole.usual) for hole in template.holes)
+
+    def _uncarried(self) -> int | None:
+        """Return the structure of those close to the fastest in which the values of the fastest point of all were not tried, the fastest of
+        them; None where there is none. Values that gain together only are found in one structure after the other, else."""
+        bests = {number: min(filter(None, times.values()), default=math.inf) for number, times in self._times.items()}
+        least = min(bests.values(), default=math.inf)
+        close = [number for number, best in bests.items() if number in self._live and best <= _CLOSE * least]
+        new = (number for number in sorted(close, key=bests.__getitem__) if self._is_new(Point(number, self._first(number))))
+        return next(new, None)
 
     def _learn(self, number: int, study: StructureStudy) -> None:
         """Hand the points of siblings to the study, each as far from the level of this structure as it was from the level of its own."""
@@ -124,11 +140,11 @@ class TwoLevels:
             if other != number and theirs is not None and len(times) > 1:
                 for point, seconds in times.items():
                     if seconds is not None:
-                        study.learn(self._space.schedule(point), self._by_name(point), seconds * level / theirs)
+                        study.learn(self._space.schedule(point), self._carried(point, number), seconds * level / theirs)
 
-    def _by_name(self, point: Point) -> dict[str, Value]:
-        holes = self._space.templates[point.template].holes
-        return {hole.name: value for hole, value in zip(holes, point.values, strict=True)}
+    def _carried(self, point: Point, number: int) -> dict[str, Value]:
+        """Return the values of a point for the holes of another structure."""
+        return carried(self._space.templates[point.template].holes, point.values, self._space.templates[number].holes)
 
     def _study(self, number: int) -> StructureStudy:
         if number not in self._studies:
