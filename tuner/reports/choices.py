@@ -39,8 +39,8 @@ AGREE, AGREEING = 1.05, 0.9
 
 _COMMAND = "python -m sparsetune.tuner.reports.choices"
 _THREADS = 2
-_PACE = Pace(seconds=12.0, fewest=15)  # of each process: some 60 rounds
-_PROCESSES = 5
+_PACE = Pace(seconds=8.0, fewest=15)  # of each process: some 40 rounds
+_PROCESSES = 9
 
 
 @frozen
@@ -78,7 +78,7 @@ class Choice(Taken):
         number: of the campaign; also its seed.
         campaign: seconds that it took.
         seconds, default: times of the choice and of the default schedule on the quiet machine, medians of all processes.
-        against, low, high: the time of the first quiet choice over that of this one: median of all processes, the least and the largest.
+        against, low, high: the time of the first quiet choice over that of this one: median of all processes, and its 95% interval.
     """
 
     kernel: str
@@ -172,8 +172,8 @@ of the time; every campaign had its own seed and database. Then all choices ran 
 the result is dense, in {_PROCESSES} processes that took turns, round by round, since places in memory differ by some percent. What
 converts operands does so in every call, as it counted when it was chosen. All ratios are medians of the processes. "Kept" is the time of
 the first quiet choice over that of a choice made in company: by geometric mean {kept}
-(wanted: {KEPT_MEAN} and {KEPT_LEAST}). "Further quiet choices" has the same of the quiet choices after the first, with the least and the
-largest of the processes. Of {pairs} pairs of campaigns in a row on the quiet machine {same} differ by less than {AGREE - 1:.0%} (wanted:
+(wanted: {KEPT_MEAN} and {KEPT_LEAST}). "Further quiet choices" has the same of the quiet choices after the first, with its 95%
+interval. Of {pairs} pairs of campaigns in a row on the quiet machine {same} differ by less than {AGREE - 1:.0%} (wanted:
 {AGREEING:.0%} of them).
 
 {States(choices).text}
