@@ -13,9 +13,11 @@ from sparsetune.tuner.urls import SHIPPED
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that may be written, in place of what ships with the package."""
-    monkeypatch.setenv(SHIPPED, str(tmp_path / "shipped.jsonl"))
-    return tmp_path / "shipped.jsonl"
+    """An empty file that may be written, in place of what ships with the package."""
+    file = tmp_path / "shipped.jsonl"
+    file.touch()
+    monkeypatch.setenv(SHIPPED, str(file))
+    return file
 
 
 @pytest.fixture
