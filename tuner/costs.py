@@ -9,15 +9,16 @@ and costs something each time it starts. Where stored operands meet, a loop step
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where
+from ..compiler.format import Format
 from ..compiler.ir.limits import LONGEST_ROW
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
-from ..compiler.space.conversions import CONVERSION
+from ..compiler.space.conversions import converting
 from ..compiler.space.decorations import shares_pattern
 from ..compiler.space.distances import LANES, START, cleared
 from ..compiler.space.situation import Situation
@@ -56,9 +57,17 @@ def scalar_operations(problem: Problem, program: Program, sources: Mapping[str, 
 
 def converted_entries(problem: Problem, program: Program, sources: Mapping[str, str]) -> int:
     """Return how many entries of operands a program converts; other views of the same memory convert nothing."""
-    names = [(sources.get(read.tensor, read.tensor), form) for read, form in program.conversions]
-    moved = [problem.operand(name) for name, form in names if name in problem.formats and form.in_memory != problem.formats[name].in_memory]
-    return sum(len(operand.values) for operand in moved if operand is not None)
+    return sum(entries for entries, _, _ in _converted(problem, program, sources))
+
+
+def _converted(problem: Problem, program: Program, sources: Mapping[str, str]) -> Iterator[tuple[int, Format, Format]]:
+    """Yield the operands that a program converts: their entries, their format and the one that they get."""
+    for read, form in program.conversions:
+        name = sources.get(read.tensor, read.tensor)
+        if name in problem.formats and form.in_memory != problem.formats[name].in_memory:
+            operand = problem.operand(name)
+            if operand is not None:
+                yield len(operand.values), problem.formats[name], form
 
 
 def _start_operations() -> float:
@@ -259,4 +268,5 @@ class _Costs(Loads, Stepping, CutRows):
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
 
     def _conversions(self) -> float:
-        return CONVERSION * converted_entries(self._problem, self._program, self._sources)
+        converted = _converted(self._problem, self._program, self._sources)
+        return sum(entries * converting(stored, wanted) for entries, stored, wanted in converted)

@@ -28,8 +28,17 @@ from .situation import Situation, Structure, format_read, leaf_loops, precompute
 
 CONVERSION = 30.0
 """Operations to convert one stored entry, or one element of a dense operand."""
+
+SORTING = 150.0
+"""The same where entries of three modes or more get another order of these: a matrix is transposed by counting, others are sorted."""
+
 MOST_COPIES = 2
 MOST_ORDERS = 24
+
+
+def converting(stored: Format, wanted: Format) -> float:
+    """Return the operations to convert one entry from a format into another one."""
+    return SORTING if len(stored.order) > 2 and not stored.is_dense and stored.order != wanted.order else CONVERSION
 
 
 def result_first(start: Structure, situation: Situation) -> Iterator[Structure]:

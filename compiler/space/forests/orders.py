@@ -12,6 +12,7 @@ from itertools import accumulate, chain, permutations, product
 
 from ...concrete.nodes import Program
 from ...schedule.schedule import Schedule
+from ..conversions import CONVERSION
 from .contraction import Contraction
 from .costs import Costs, costs_of, position_symbols, positions
 from .forest import Forest
@@ -19,7 +20,6 @@ from .peeling import ForestRules
 from .posynomial import Posynomial
 from .priced import PricedForests
 from .space import Forests
-from .transposed import CONVERSION
 
 
 class OrderedForests:
