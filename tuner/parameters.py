@@ -16,7 +16,7 @@ from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import accesses
 from ..compiler.schedule import directives as d
-from ..compiler.schedule.addresses import chain
+from ..compiler.schedule.addresses import at, chain, follow, leaves
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate
@@ -29,7 +29,7 @@ from ..compiler.units import UNITS
 from .constants import Constants, machine_constants
 from .gathers import begun_by, chosen_by, scattered_share, stored_reads
 from .legality import applied
-from .prefetches import LINE, distance_ahead, own_share, time_of_prefetches
+from .prefetches import LINE, Gathered, distance_ahead, own_share, time_of_prefetches
 from .problem import Problem
 from .row_ends import UNROLLED, row_ends
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
@@ -209,7 +209,7 @@ def _prefetched(
 ) -> tuple[d.Prefetch | None, float | None]:
     """Return the prefetch of a hole, and the time with it over the time without; None for each where it is not worth it."""
     assert isinstance(hole.usual, d.Prefetch)
-    name, constants = hole.usual.access.tensor, machine_constants()
+    name = hole.usual.access.tensor
     operand, originals = problem.operand(name), graph.originals(hole.usual.index)
     if operand is None:
         return None, None
@@ -218,18 +218,31 @@ def _prefetched(
         begun = bool(loops) and any(found is operand for _, found in begun_by(problem, graph.originals(loops[0])))
         far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
         if begun and far is not None and operand.nbytes > _level_bytes(2) and _gathers_from_afar(problem, originals):
-            return far, constants.stream_miss
+            return far, machine_constants().stream_miss
         return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
-    places = list(chosen_by(problem, originals))
-    near, outside, far = (
-        max((_scattered(problem, operand, name, size, *where) for where in places), default=0.0)
-        for size in (_level_bytes(1), _level_bytes(2), int(_CACHE_SHARE * this_machine().last_level_cache))
-    )
-    gains = constants.prefetched(_is_summed(problem, name, originals))
-    near, far = max(near, outside), min(far, outside)
-    row = operand.nbytes / operand.dtype.itemsize / max((problem.extents[index] for index, _, _ in places), default=1)
-    times = time_of_prefetches(near, outside, far, gains, own_share(row, _each(problem, candidate, places, cost)))
-    return (_ahead(problem, operand, hole, originals, near), times) if times * _LEAST_GAIN <= 1 else (None, None)
+    places = _chosen_inside(problem, candidate, hole.usual, originals)
+    if not places:
+        return None, None
+    each = _each(problem, candidate, places, cost)
+    asked = [one.usual for one in candidate.template.holes if isinstance(one.usual, d.Prefetch) and one != hole]
+    beside = [one.access.tensor for one in asked if (one.path, one.index) == (hole.usual.path, hole.usual.index)]
+    found = _gathered(problem, name, originals, places, each)
+    together = found.together(_gathered(problem, other, originals, places, each) for other in beside)
+    if together.times * _LEAST_GAIN > 1:
+        return None, None
+    choices = {choice.distance: choice for choice in hole.choices if isinstance(choice, d.Prefetch)}
+    return choices[distance_ahead(tuple(choices), hole.usual.distance, found.near, together.row)], together.times
+
+
+def _chosen_inside(
+    problem: Problem, candidate: Candidate, prefetch: d.Prefetch, originals: tuple[str, ...]
+) -> list[tuple[str, Tensor, int]]:
+    """Return where coordinates of some indices are stored, as in ``chosen_by``, of the operands that the nest of a prefetch reads: in nests
+    that read none, rows come in order."""
+    statement, sources = candidate.program.statement, problem.concretized().sources
+    nest = at(statement, follow(statement, prefetch.path or ()))
+    inside = {sources.get(read.tensor, read.tensor) for _, leaf in leaves(nest) for read in accesses(leaf.value)}
+    return [place for place in chosen_by(problem, originals) if any(problem.operand(read) is place[1] for read in inside)]
 
 
 def _each(problem: Problem, candidate: Candidate, places: Sequence[tuple[str, Tensor, int]], cost: float) -> float:
@@ -240,15 +253,24 @@ def _each(problem: Problem, candidate: Candidate, places: Sequence[tuple[str, Te
     return cost * sharers / rows if rows else 0.0
 
 
-def _ahead(problem: Problem, operand: Tensor, hole: Hole, originals: tuple[str, ...], near: float) -> d.Prefetch:
-    """Return the prefetch of a hole that asks as far ahead as is worth it, where so large a share of the rows is not in the first level of
-    cache."""
-    choices = {choice.distance: choice for choice in hole.choices if isinstance(choice, d.Prefetch)}
-    assert isinstance(hole.usual, d.Prefetch)
-    name = hole.usual.access.tensor
+def _gathered(
+    problem: Problem, name: str, originals: tuple[str, ...], places: Sequence[tuple[str, Tensor, int]], each: float
+) -> Gathered:
+    """Return what prefetching an operand's rows, which coordinates stored in some places choose, makes of the time of their loop; ``each``:
+    operations of the loop for each row."""
+    operand = problem.operand(name)
+    if operand is None or not operand.format.is_dense:
+        return Gathered(0.0, 0.0, 1.0)
+    near, outside, far = (
+        max((_scattered(problem, operand, name, size, *where) for where in places), default=0.0)
+        for size in (_level_bytes(1), _level_bytes(2), int(_CACHE_SHARE * this_machine().last_level_cache))
+    )
+    near, far = max(near, outside), min(far, outside)
     read = (access for access in accesses(problem.assignment.value) if access.tensor == name)
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
-    return choices[distance_ahead(tuple(choices), hole.usual.distance, near, operand.nbytes / max(rows, 1))]
+    row = operand.nbytes / max(rows, 1)
+    gains = machine_constants().prefetched(_is_summed(problem, name, originals))
+    return Gathered(near, row, time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each)))
 
 
 def _is_summed(problem: Problem, name: str, originals: tuple[str, ...]) -> bool:

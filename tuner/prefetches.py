@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+
+from ..compiler.frozen import frozen
 
 LINE = 64
 """Bytes of a line of a cache, the least that a prefetch brings."""
@@ -14,6 +17,33 @@ _UNDER_WAY = 16  # rows from outside the first level of cache that are asked for
 _ELEMENT = 1.3  # operations of the model for each element of a row that is multiplied and added
 _WAITING = 0.6  # how long other work waits for a row from outside the second level of cache, over its own time
 _ASKED = 4096  # most bytes of rows that are asked for ahead: a small part of the first level of cache
+_OFTEN = 0.25  # share of an operand's rows from outside the first level of cache from which on a loop waits for them
+
+
+@frozen
+class Gathered:
+    """Rows that a loop gathers, those of one operand or of several.
+
+    Attributes:
+        near: share of them that comes from outside the first level of cache.
+        row: bytes that one coordinate chooses.
+        times: time of a loop that prefetches them over that of one that does not.
+    """
+
+    near: float
+    row: float
+    times: float
+
+    def together(self, others: Iterable[Gathered]) -> Gathered:
+        """Return these rows with those of other operands that the same coordinates choose.
+
+        The loop waits for all of them. If some are not prefetched it waits as long as before, and prefetches of the others only take
+        time. So all are prefetched or none, by the mean of what each would make of the time. The time of the result is the part of one
+        operand in that: the product of all parts is the mean.
+        """
+        waited = [self, *(one for one in others if min(one.near, self.near) >= _OFTEN)]
+        mean = sum(one.times for one in waited) / len(waited)
+        return Gathered(self.near, sum(one.row for one in waited), mean ** (1 / len(waited)))
 
 
 def own_share(elements: float, operations: float) -> float:
@@ -54,7 +84,7 @@ def distance_ahead(choices: tuple[int, ...], usual: int, near: float, row: float
         choices: the distances that there are.
         usual: one of them.
         near: share of the rows that come from outside the first level of cache.
-        row: bytes of a row.
+        row: bytes that are asked for with one coordinate.
     """
     most = min(_UNDER_WAY / near if near else usual, _ASKED / max(row, LINE))
     return max((usual, *(choice for choice in choices if choice <= most)))

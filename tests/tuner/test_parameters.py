@@ -24,7 +24,7 @@ from sparsetune.tuner.gathers import scattered_share
 from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.parameters import largest_share
-from sparsetune.tuner.prefetches import own_share, time_of_prefetches
+from sparsetune.tuner.prefetches import Gathered, own_share, time_of_prefetches
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.shares import ITERATION, chunks, dynamic_excess, largest_chunk, static_excess
 
@@ -181,6 +181,37 @@ def test_far_rows_among_near_ones_are_asked_for_sooner(share: float, columns: in
     monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert f"prefetch(j, X, {ahead})" in str(model_choice(spmm(matrix, columns)))
+
+
+@pytest.mark.parametrize(("gain", "asked"), [(1.03, False), (1.15, True)])
+def test_rows_of_operands_that_one_coordinate_chooses_are_all_prefetched_or_none(
+    gain: float, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SDDMM with SpMM prefetched the rows that are multiplied and waited for those that are added: that took longer than no prefetches."""
+    constants = Constants(prefetch_miss=1.0, prefetch_hit=1.0, prefetch_far=1.0, summed_miss=gain, summed_hit=gain, summed_far=gain)
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: 1.0)
+    matrix, rows = generate("random:uniform:2000x2000:nnz=1e4", "csr"), np.ones((2000, 32))
+    operands = {"T": matrix, "C": rows, "D": rows, "E": rows}
+    chosen = str(model_choice(make_problem("A(i,l) = T(i,j) * C(i,k) * D(j,k) * E(j,l)", operands, threads=1)))
+    assert ("prefetch(j, D, 8)" in chosen, "prefetch(j, E, 8)" in chosen) == (asked, asked), "with both, half as far ahead"
+
+
+def test_rows_that_are_mostly_near_are_not_counted_among_those_a_loop_waits_for() -> None:
+    far, near = Gathered(0.8, 256.0, 0.9), Gathered(0.1, 128.0, 1.2)
+    assert far.together([near]) == far
+    assert near.together([far]) == near
+    assert far.together([Gathered(0.5, 128.0, 1.0)]) == Gathered(0.8, 384.0, pytest.approx(0.95**0.5))
+
+
+def test_rows_that_come_in_order_are_not_prefetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product of dense matrices beside one with a sparse matrix goes through all rows; a prefetch was thought to make it faster."""
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(summed_near=1.1))
+    matrix, rows = generate("random:uniform:2000x2000:nnz=3e4", "csr"), np.ones((2000, 32))
+    operands = {"T": matrix, "C": rows, "D": rows, "E": np.ones((32, 32))}
+    chosen = str(model_choice(make_problem("A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)", operands, threads=1)))
+    assert chosen.startswith("precompute(C(k,j) * D(k,j) * E(j,l), [k, l], [k, l], w)"), chosen
+    assert "prefetch([0]" not in chosen
 
 
 @pytest.mark.parametrize("threads", [1, 2])
