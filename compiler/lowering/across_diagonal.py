@@ -12,7 +12,7 @@ from ..ir.arithmetic import ONE, add, compare, minimum, multiply
 from ..ir.nodes import I64, Fill, If, Load, Step, Steps, Store, Value
 from ..workspaces.levels import Storage
 from .context import Context
-from .privatize import PRIVATE, PrivateCopies, private_copies
+from .privatize import PRIVATE, NeedsCopies, PrivateCopies, private_copies
 from .recovery import known
 from .scope import Scope
 
@@ -30,11 +30,11 @@ def added_across(context: Context, scope: Scope, statement: Unless) -> list[Step
     if target is None:
         return [apart]
     scope = scope.part("earlier")
-    copies, column = private_copies(context, scope, target), known(context, scope)(target.levels[0].index)
+    copies, column = private_copies(scope, target), known(context, scope)(target.levels[0].index)
     with context.names.block():
         earlier = context.lower(statement.body, scope)
     assert copies.begin is not None
-    return [If(compare("<", column, copies.begin), Steps((_reached(context, copies, column), *earlier)), apart)]
+    return [NeedsCopies(copies), If(compare("<", column, copies.begin), Steps((_reached(context, copies, column), *earlier)), apart)]
 
 
 def _shared_by_rows(context: Context, scope: Scope, statement: Unless) -> Storage | None:

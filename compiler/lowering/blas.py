@@ -17,7 +17,7 @@ from ..workspaces.dense import DenseWorkspace
 from ..workspaces.levels import Storage
 from .assigning import assigned, race_at, result_position
 from .context import Context
-from .privatize import PRIVATE, private_copies
+from .privatize import PRIVATE, NeedsCopies, private_copies
 from .recovery import known
 from .requests import NeedsZeros
 from .scope import Scope
@@ -105,10 +105,10 @@ class _Routine:
             value: Value = Call("dot", (*read, *lengths), kind)
             value = value if self.scale is None else Binary("*", scale, value, kind)
             return assigned(self.context, self.scope, Assign(self.leaf.target, "+=", self.leaf.value), value)
-        written = self._written()
-        if written is None:
+        asked, written = self._written()
+        if not written:
             return []
-        return [NeedsZeros(self.leaf.target.tensor), Run(self.routine, (*written, *read, *lengths, scale))]
+        return [NeedsZeros(self.leaf.target.tensor), *asked, Run(self.routine, (*written, *read, *lengths, scale))]
 
     def _shapes(self) -> list[tuple[Access, str]]:
         return list(zip(self.accesses, SHAPES[self.routine][1], strict=True))
@@ -118,8 +118,8 @@ class _Routine:
         self._check(access, storage, place)
         return self._array(storage.values, storage, storage.dense_position(place, known(self.context, self.inside)), shape)
 
-    def _written(self) -> list[Value] | None:
-        """Return the arguments for the output; None if entries are only counted in this pass."""
+    def _written(self) -> tuple[list[Step], list[Value]]:
+        """Return what the output asks for, and the arguments for it; none if entries are only counted in this pass."""
         context, (target, shape) = self.context, self._shapes()[0]
         held = self.scope.held(target.tensor)
         if held is None and self.scope.assembly is not None:
@@ -127,7 +127,7 @@ class _Routine:
         if held is not None and not isinstance(held, DenseWorkspace):
             raise self._refused(f"the workspace {target.tensor} keeps its entries; say workspace({target.tensor}, dense)")
         if held is not None and self.scope.assembly is not None and self.scope.assembly.counting:
-            return None
+            return [], []
         storage = context.tensors.storage(self.scope, target) if held is None else held.stored
         if held is not None:
             place, position = Place(), storage.dense_position(Place(), known(context, self.inside))
@@ -137,12 +137,14 @@ class _Routine:
             position = result_position(context, self.inside, target)
         self._check(target, storage, place)
         array, race = storage.values, race_at(context, self.scope.around(target.tensor), target, "+")
+        asked: list[Step] = []
         if race in PRIVATE:
-            copies = private_copies(context, self.scope, storage)
+            copies = private_copies(self.scope, storage)
             array, position = copies.array, copies.position(position)
+            asked.append(NeedsCopies(copies))
         elif race is not None:
             raise self._refused(f"threads of the loops around may meet at one component of {target.tensor}")
-        return self._array(array, storage, position, shape)
+        return asked, self._array(array, storage, position, shape)
 
     def _check(self, access: Access, storage: Storage, place: Place) -> None:
         if storage.type != self.context.value_type:

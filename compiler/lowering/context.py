@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
@@ -16,10 +16,6 @@ from .scope import Scope
 from .semiring import Semiring
 from .subscripts import sums_of
 from .tensors import Tensors, TensorType
-
-if TYPE_CHECKING:
-    from .privatize import PrivateCopies
-
 
 Lower: TypeAlias = "Callable[[Context, Stmt, Scope], list[Step]]"
 
@@ -64,7 +60,6 @@ class Context:
         self._writes = _by_target(program.statement)
         self.tensors = Tensors(types, keys, self.results, self.graph, parameters)
         self.is_workspace = self.tensors.is_workspace
-        self.copies: dict[tuple[str, bool], PrivateCopies] = {}
         self.on_gpu = runs_on_gpu(program.statement)
 
     def lower(self, statement: Stmt, scope: Scope) -> list[Step]:

@@ -8,10 +8,12 @@ share, so that the result does not depend on timing. If a share adds only to its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, integer, maximum, minimum, multiply, quotient
+from ..ir.names import Names
 from ..ir.nodes import (
     I64,
     SHARE_BEGIN,
@@ -33,10 +35,11 @@ from ..ir.nodes import (
 from ..levels.level import Level
 from ..workspaces.levels import Storage
 from .context import Context
-from .scope import Scope
+from .scope import CopyNames, Scope
 
 LINE = 64  # bytes of a cache line; copies of different shares do not share one
 PRIVATE = ("temporary", "parallel_reduction")
+_PARTS = ("stride", "copies", "spans", "begin")
 _BLOCK = 512  # components that a thread adds at once, from one copy after another
 
 
@@ -79,28 +82,42 @@ def _product(levels: tuple[Level, ...]) -> Value:
     return length
 
 
-def private_copies(context: Context, scope: Scope, stored: Storage) -> PrivateCopies:
-    """Return the copies of a dense tensor in the parallel loop that is being lowered, made at first use."""
-    earlier = scope.parallel[-1].part == "earlier"
-    found = context.copies.get((stored.name, earlier))
-    if found is None:
-        names, name = context.names, stored.name
-        share, stride = Var(names.permanent("share"), I64), Var(names.permanent(f"{name}_stride"), I64)
-        begin = Var(names.permanent(f"{name}_begin"), I64) if earlier else None
-        array, spans = names.permanent(f"{name}_copies"), names.permanent(f"{name}_spans")
-        found = context.copies[name, earlier] = PrivateCopies(stored, array, share, stride, spans, begin)
-    return found
+@frozen
+class NeedsCopies(Step):
+    """A store adds to private copies, which the parallel loop around it makes and reduces."""
+
+    copies: PrivateCopies
 
 
-def with_copies(context: Context, loop: list[Step]) -> list[Step]:
-    """Add the allocation and the reduction of all copies around a parallel loop, which is the last step."""
+def copy_names(names: Names, written: Iterable[str], across: bool) -> dict[tuple[str, bool], CopyNames]:
+    """Return the names for private copies of the tensors that a parallel loop writes; ``across``: also of partial ones."""
+    return {(tensor, partial): _named(names, tensor) for tensor in written for partial in ((True, False) if across else (False,))}
+
+
+def _named(names: Names, tensor: str) -> CopyNames:
+    share, stride, array, spans, begin = (names.permanent(wish) for wish in ("share", *(f"{tensor}_{part}" for part in _PARTS)))
+    return CopyNames(share, stride, array, spans, begin)
+
+
+def private_copies(scope: Scope, stored: Storage) -> PrivateCopies:
+    """Return the copies of a dense tensor in the parallel loop around. Who writes to them asks for them by ``NeedsCopies``."""
+    loop = scope.parallel[-1]
+    partial = loop.part == "earlier"
+    names = loop.copies[stored.name, partial]
+    begin = Var(names.begin, I64) if partial else None
+    return PrivateCopies(stored, names.array, Var(names.share, I64), Var(names.stride, I64), names.spans, begin)
+
+
+def with_copies(context: Context, requests: Iterable[NeedsCopies], loop: list[Step]) -> list[Step]:
+    """Add the allocation and the reduction of the copies that are asked for around a parallel loop, which is the last step."""
     *before, parallel = loop
-    if context.copies and isinstance(parallel, For):
-        numbers = [Declare(copies.share, Call(SHARE_NUMBER, (), I64)) for copies in context.copies.values()]
-        numbers += [Declare(copies.begin, Call(SHARE_BEGIN, (), I64)) for copies in context.copies.values() if copies.begin is not None]
+    needed = {request.copies.array: request.copies for request in requests}.values()
+    if needed and isinstance(parallel, For):
+        numbers = [Declare(copies.share, Call(SHARE_NUMBER, (), I64)) for copies in needed]
+        numbers += [Declare(copies.begin, Call(SHARE_BEGIN, (), I64)) for copies in needed if copies.begin is not None]
         loop = [*before, replace(parallel, body=Steps((*numbers, parallel.body)))]
-    for key in tuple(context.copies):
-        loop = _around(context, context.copies.pop(key), loop)
+    for copies in needed:
+        loop = _around(context, copies, loop)
     return loop
 
 

@@ -48,11 +48,23 @@ class Clip:
 
 
 @frozen
+class CopyNames:
+    """The names in generated code of what belongs to the private copies of one tensor (``privatize.PrivateCopies``)."""
+
+    share: str
+    stride: str
+    array: str
+    spans: str
+    begin: str
+
+
+@frozen
 class ParallelLoop:
     """A parallel loop around, the loops around it, its race strategy, and its unit.
 
     ``runs``: whether each share is a run of consecutive iterations. ``part``: if known, whether the written components belong to iterations
-    of the same share, or of earlier ones.
+    of the same share, or of earlier ones. ``copies``: names for private copies of what the loop writes, by tensor and by whether they
+    cover only what earlier shares own.
     """
 
     index: str
@@ -61,6 +73,7 @@ class ParallelLoop:
     unit: str
     runs: bool = False
     part: Literal["own", "earlier"] | None = None
+    copies: Mapping[tuple[str, bool], CopyNames] = field(default_factory=dict)
 
     @property
     def member(self) -> Member | None:

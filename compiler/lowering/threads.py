@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..concrete.nodes import Forall
+from ..concrete.nodes import Forall, Unless, walk
 from ..errors import ScheduleError
 from ..ir.nodes import Dealt, For, Group, Member, Parallel, Step, Steps
 from .context import Context
-from .privatize import with_copies
+from .privatize import PRIVATE, NeedsCopies, copy_names, with_copies
 from .requests import Once, at_end, at_start, taken
 from .scope import ParallelLoop, Scope
 
@@ -45,16 +45,21 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         around = scope.parallel[-1].index
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
     runs = forall.tag.chunking in (None, "static") and forall.tag.chunk is None
-    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, str(forall.tag.unit), runs))
-    own, steps = taken(loop_of(context, inside, forall), Once)
+    race = forall.tag.race
+    written = dict.fromkeys(assign.target.tensor for assign in forall.assignments) if race in PRIVATE else {}
+    across = runs and any(isinstance(node, Unless) for node in walk(forall.body))
+    copies = copy_names(context.names, written, across)
+    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, race, str(forall.tag.unit), runs, copies=copies))
+    asked, steps = taken(loop_of(context, inside, forall), Once, NeedsCopies)
     if not steps:
         return []
     *before, last = _for_last(steps)
     if not isinstance(last, For):
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): its iterations depend on one another; split the loop first")
     tag = Parallel(forall.tag.chunking, forall.tag.chunk)
+    own = [request for request in asked if isinstance(request, Once)]
     loop: list[Step] = [*before, replace(last, tag=tag, private=at_start(own), finish=at_end(own))]
-    return with_copies(context, loop)
+    return with_copies(context, (request for request in asked if isinstance(request, NeedsCopies)), loop)
 
 
 def _for_last(steps: list[Step]) -> list[Step]:
