@@ -143,6 +143,15 @@ def test_code_as_json(call) -> None:
     assert "while" not in call_json(call, "code", SPMV, "--after", "concrete")["source"]
 
 
+def test_code_for_other_operators_types_and_boundaries(call) -> None:
+    paths = call("code", SPMV, "--format", "A=csr", "--semiring", "min,+", "--dtype", "float32")[1]
+    assert "float" in paths
+    assert "double" not in paths
+    assert "inff()" in paths  # the zero of min
+    wrapped = call("code", "y(i) = A(i+j) * x(j)", "--boundary", "i=wrap")[1]
+    assert wrapped != call("code", "y(i) = A(i+j) * x(j)")[1]
+
+
 @needs_compiler
 def test_run_writes_sparse_results(call, tmp_path: Path) -> None:
     for ending in ("mtx", "tns", "npz"):

@@ -32,6 +32,7 @@ ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --schedule "parallelize(i, cpu_thread, no_races)"', "another one"),
         ('tune-kernel code "Y(i,k) = A(i,j) * X(j,k)" --format A=csr --dim k=32', "with an extent known at compile time"),
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --after vectorize', "the loop IR after one of the passes"),
+        ('tune-kernel code "d(i) = A(i,j) * x(j)" --format A=csr --semiring min,+ --dtype float32', "shortest paths in single precision"),
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --json', "source, schedule and loop nest as JSON"),
         ('tune-kernel code "y(i) = A(i,j) * x(j)" --format A=csr --target cuda --arch sm_90 -o kernel', "CUDA that nvcc compiles alone"),
     ),
@@ -39,7 +40,8 @@ ALL_STAGES = tuple(dict.fromkeys((*STAGES, *stage_names(CUDA))))
 @options.together(
     options.expression, options.formats, options.constants,
     click.option("--schedule", default="", metavar="TEXT", help="Directives separated by semicolons.  [default: none]"),
-    options.output_pattern, options.target, options.arch,
+    click.option("--dtype", metavar="TYPE", help="Type of values, such as float32.  [default: float64]"),
+    options.semiring, options.boundary, options.output_pattern, options.target, options.arch,
     click.option("--after", type=click.Choice(ALL_STAGES), metavar="STAGE", help=f"Print the program after a stage: {', '.join(STAGES)}."),
     click.option("-o", "output", metavar="DIR",
                  help="Write sources that compile without sparsetune, with a Makefile and a main program that times them."),
@@ -52,7 +54,10 @@ def command(**given: Any) -> None:
     if given["output_pattern"] is not None:
         asked = restriction(expression, given["output_pattern"])
         expression, formats = asked.expression, asked.formats(formats)
-    kernel = compile_kernel(expression, formats, given["dims"], given["schedule"], target=given["target"], arch=given["arch"])
+    kernel = compile_kernel(
+        expression, formats, given["dims"], given["schedule"], given["dtype"], given["target"], semiring=given["semiring"],
+        arch=given["arch"], boundary=given["boundary"] or None,
+    )  # fmt: skip
     if given["output"] is not None:
         for name in write_sources(given["output"], standalone(kernel.default_kernel, given["arch"])):
             print(name)
