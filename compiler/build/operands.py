@@ -71,6 +71,7 @@ class Expected:
 
     @classmethod
     def of(cls, spec: OperandSpec, fill_value: Any) -> Expected:
+        """Return what is expected of an operand with this specification; ``fill_value`` is the value of entries that are not stored."""
         order = len(spec.format)
         return cls(spec, np.dtype(spec.dtype), fill_value, order, spec.format == dense_format(order))
 

@@ -73,12 +73,15 @@ class MemoryPrinter:
         self._regions: list[Region] = []
 
     def line(self, text: str) -> None:
+        """Add a line of source text, indented by the current depth."""
         self.lines.append("  " * self.depth + text)
 
     def enter(self, region: Region) -> None:
+        """Make ``region`` the one whose arrays the next statements allocate and release."""
         self._regions.append(region)
 
     def leave(self) -> None:
+        """Go back to the region around."""
         self._regions.pop()
 
     @property

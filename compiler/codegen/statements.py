@@ -65,6 +65,11 @@ class StatementPrinter(MemoryPrinter):
         self.depth -= 1
 
     def statement(self, statement: Step) -> None:
+        """Print a statement and everything in it.
+
+        Raises:
+            TypeError: it is no statement of the loop IR.
+        """
         match statement:
             case Steps(statements):
                 for place, inner in enumerate(statements, 1):

@@ -131,6 +131,7 @@ class Stmt:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
     def rebuild(self, children: tuple[Stmt, ...]) -> Stmt:
+        """Return the statement with other children, given in the order of ``children``."""
         assert not children
         return self
 

@@ -49,6 +49,7 @@ class Provenance:
         return "\n".join(map(str, self.relations))
 
     def is_derived(self, variable: str) -> bool:
+        """Return whether a relation made the variable, so that it is no original index."""
         return variable in self._made_by
 
     def made_by(self, variable: str) -> Relation:
@@ -64,9 +65,11 @@ class Provenance:
         return tuple(self._replaced_by.get(variable, ()))
 
     def parents(self, variable: str) -> tuple[str, ...]:
+        """Return the variables that the relation which made a variable replaced; none for original indices."""
         return self._made_by[variable].parents if variable in self._made_by else ()
 
     def children(self, variable: str) -> tuple[str, ...]:
+        """Return the variables that were made from a variable directly, each once; none where nothing replaced it."""
         return tuple(dict.fromkeys(child for relation in self.relations_from(variable) for child in relation.children))
 
     def originals(self, variable: str) -> tuple[str, ...]:

@@ -45,9 +45,11 @@ class Alive:
     surely: frozenset[str] = frozenset()
 
     def with_(self, *names: str) -> Alive:
+        """Return the state after some arrays were made: they surely exist."""
         return Alive(self.perhaps.union(names), self.surely.union(names))
 
     def without(self, *names: str) -> Alive:
+        """Return the state after some arrays were released or handed on: they do not exist any more."""
         return Alive(self.perhaps.difference(names), self.surely.difference(names))
 
     def or_(self, other: Alive) -> Alive:

@@ -20,12 +20,14 @@ class KeyMap:
         self.keys: list[int] = []
 
     def insert(self, key: int) -> int:
+        """Return the ordinal of a key. A new key gets the number of keys there were before it."""
         if key not in self.ordinals:
             self.ordinals[key] = len(self.keys)
             self.keys.append(key)
         return self.ordinals[key]
 
     def clear(self) -> None:
+        """Remove all keys; the next one gets ordinal 0 again."""
         self.ordinals.clear()
         self.keys.clear()
 
@@ -38,6 +40,7 @@ class Parts:
         self.enlisted = 0
 
     def enlist(self) -> int:
+        """Return the number of one more thread that uses the parts: 0, 1, 2 ..."""
         self.enlisted += 1
         return self.enlisted - 1
 

@@ -71,16 +71,31 @@ class Memory:
             raise InterpreterError(f"element {first} of array {self.name} is read before it was written")
 
     def load(self, index: int) -> Any:
+        """Return one element.
+
+        Raises:
+            InterpreterError: see ``check``; or another iteration of the parallel loop writes the element.
+        """
         self.check(index, 1, True)
         self._note(slice(index, index + 1), False)
         return self.data[index]
 
     def load_lanes(self, first: int, lanes: int) -> NDArray[Any]:
+        """Return a copy of ``lanes`` neighbouring elements from ``first`` on.
+
+        Raises:
+            InterpreterError: see ``check``; or another iteration of the parallel loop writes one of them.
+        """
         self.check(first, lanes, True)
         self._note(slice(first, first + lanes), False)
         return self.data[first : first + lanes].copy()
 
     def gather(self, places: NDArray[Any]) -> NDArray[Any]:
+        """Return the elements at some places, in that order.
+
+        Raises:
+            InterpreterError: see ``check``; or another iteration of the parallel loop writes one of them.
+        """
         for place in places:
             self.check(int(place), 1, True)
         self._note(places, False)
@@ -92,6 +107,15 @@ class Memory:
         return self.data[first : first + lanes].copy() if lanes > 1 else self.data[first]
 
     def store(self, first: int, value: Any, lanes: int = 1, atomic: bool = False) -> None:
+        """Write ``lanes`` neighbouring elements from ``first`` on, and mark them as written.
+
+        Args:
+            value: a scalar, or an array of ``lanes`` elements.
+            atomic: whether this is the write of an atomic update, which may meet other atomic updates.
+
+        Raises:
+            InterpreterError: see ``check``; another iteration of the parallel loop uses an element; or a value does not fit into the type.
+        """
         self.check(first, lanes, False)
         self._note(slice(first, first + lanes), True, atomic)
         try:

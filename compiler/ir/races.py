@@ -30,9 +30,11 @@ class Turn:
         self.number = self._runs * _RUN
 
     def next(self) -> None:
+        """Go on to the next iteration of the parallel loop."""
         self.number += 1
 
     def end(self) -> None:
+        """End the parallel loop: what follows belongs to no iteration."""
         self.number = 0
 
     def others(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:

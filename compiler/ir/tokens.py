@@ -22,6 +22,8 @@ class UnreadableProgram(SparsetuneError):
 
 @frozen
 class Line:
+    """A line of a program as text: its number in the text, how deep it is indented, and what it says."""
+
     number: int
     depth: int
     text: str

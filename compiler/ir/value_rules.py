@@ -72,15 +72,18 @@ class ValueRules:
         self.here: Step = function.body
 
     def fail(self, what: str) -> None:
+        """Raise ``Fault`` with what is wrong and the first line of the statement that is being checked."""
         shown = show_statement(self.here).splitlines()
         raise Fault(f"{what}, in: {shown[0].strip() if shown else '(nothing)'}")
 
     def condition(self, value: Value, scope: Scope, local: Scope) -> None:
+        """Check a value that decides a branch or a loop: it must be a single truth value."""
         self.value(value, scope, local)
         if value.type != BOOL:
             self.fail(f"condition {show_expression(value)} is no truth value")
 
     def place(self, value: Value, scope: Scope, local: Scope) -> None:
+        """Check a value that is a place in an array: it must be a single whole number."""
         self.value(value, scope, local)
         if value.type.is_float or value.type == BOOL or value.type.lanes > 1:
             self.fail(f"{show_expression(value)} is no whole number")
@@ -100,6 +103,7 @@ class ValueRules:
             self.fail(f"a value of type {given.name} is kept as {wanted.name}")
 
     def variable(self, variable: Var, scope: Scope) -> None:
+        """Check that a variable is declared here, with the type with which it is used."""
         kind = scope.get(variable.name)
         if kind is None:
             self.fail(f"variable {variable.name} is used where it is not declared")
@@ -107,6 +111,11 @@ class ValueRules:
             self.fail(f"variable {variable.name} is declared as {kind.name} and used as {variable.type.name}")
 
     def array(self, array: str, local: Scope) -> Type:
+        """Return the type of the elements of an array.
+
+        Raises:
+            Fault: no array of that name can be seen here.
+        """
         kind = local.get(array) or self.arrays.get(array)
         if kind is None:
             self.fail(f"array {array} is used where there is none")
@@ -114,6 +123,11 @@ class ValueRules:
         return kind
 
     def value(self, value: Value, scope: Scope, local: Scope) -> None:
+        """Check a value and everything in it: what it reads exists, and the types of its parts fit together.
+
+        Raises:
+            Fault: a rule is broken; the message says which.
+        """
         match value:
             case Var():
                 self.variable(value, scope)
@@ -164,6 +178,7 @@ class ValueRules:
                 self.fail(f"{type(value).__name__} stands where a value is needed")
 
     def binary(self, value: Binary) -> None:
+        """Check that the types of both sides fit the operator and the type that the result is said to have."""
         op, kind, sides = value.op, value.type, (value.left.type, value.right.type)
         if op in _COMPARISONS:
             right = kind == BOOL and sides[0] == sides[1] and sides[0].lanes == 1
@@ -177,6 +192,7 @@ class ValueRules:
             self.fail(f"{sides[0].name} {op} {sides[1].name} is said to be {kind.name}")
 
     def call(self, function: str, arguments: tuple[Value, ...], scope: Scope, local: Scope) -> None:
+        """Check that a function exists, and that it takes these arguments."""
         if function not in INTRINSICS and function not in OF_LANES:
             self.fail(f"there is no function {function}")
         if not _takes(function, len(arguments)):

@@ -153,6 +153,7 @@ class AffineLevel(OffsetLevel):
 
     @property
     def affine(self) -> Resolving:
+        """The kind of the level, which knows how the subscript is resolved."""
         assert isinstance(self.kind, Resolving)
         return self.kind
 

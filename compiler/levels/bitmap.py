@@ -41,6 +41,8 @@ def _word(bits: NDArray[Any], position: int) -> int:
 
 
 class Bitmap(LevelKind):
+    """The kind of level with a position for every coordinate, and a bit for each that says whether an entry is stored."""
+
     letters = "b"
     steps = False
     merges = False

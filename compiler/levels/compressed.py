@@ -15,6 +15,8 @@ from .traversal import Claimed, Column, Frontier
 
 
 class Compressed(Segmented):
+    """The kind of level that stores the coordinates of each parent as a sorted segment of ``crd``, delimited by ``pos``."""
+
     letters = "sc"
     repeats = True
     appends = True

@@ -21,6 +21,8 @@ MOST_POSITIONS = 2**62
 
 
 class Dense(LevelKind):
+    """The kind of level that has every coordinate and stores nothing."""
+
     letters = "d"
     full = True
     steps = False

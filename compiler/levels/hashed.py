@@ -43,6 +43,8 @@ def _table_size(count: int) -> int:
 
 
 class Hashed(Segmented):
+    """The kind of level that stores the coordinates of each parent in a hash table, without an order."""
+
     letters = "h"
     ordered = False
     merges = False

@@ -95,6 +95,7 @@ class Place:
         return self.positions[-1] if self.positions else ZERO
 
     def deeper(self, position: Value, end: Value | None = None) -> Place:
+        """Return the place one level further down, at a position; ``end`` is that of ``Place``."""
         begins = self.begins if self.begins is not None and self.depth < self.begins.depth else None
         return Place((*self.positions, position), end, begins=begins)
 
@@ -112,18 +113,44 @@ class UnresolvedTerms(Protocol):
     """The rest of a compound subscript after some of its indices have values (``concrete.relations.sum``)."""
 
     @property
-    def base(self) -> Value: ...
+    def base(self) -> Value:
+        """What the constant and the indices with values add up to."""
+        ...
+
     @property
-    def least(self) -> Value: ...
+    def least(self) -> Value:
+        """The least coordinate that is still possible."""
+        ...
+
     @property
-    def most(self) -> Value: ...
+    def most(self) -> Value:
+        """The greatest coordinate that is still possible."""
+        ...
+
     @property
-    def reach(self) -> Value: ...
-    def reduced(self, value: Value, factor: int, /) -> UnresolvedTerms: ...
-    def at(self, value: Value, factor: int, coordinate: Value, /) -> UnresolvedTerms: ...
-    def resolved(self, coordinate: Value, factor: int, /) -> Value: ...
-    def first(self, coordinate: Value, factor: int, /) -> Value: ...
-    def kept(self, keep: Keep, name: str, /) -> UnresolvedTerms: ...
+    def reach(self) -> Value:
+        """How far it is from the least possible coordinate to the greatest."""
+        ...
+
+    def reduced(self, value: Value, factor: int, /) -> UnresolvedTerms:
+        """Return what is left once one more index, whose coefficient is ``factor``, has a value."""
+        ...
+
+    def at(self, value: Value, factor: int, coordinate: Value, /) -> UnresolvedTerms:
+        """Return the same with the base for which a value of the last index, with coefficient ``factor``, means a coordinate."""
+        ...
+
+    def resolved(self, coordinate: Value, factor: int, /) -> Value:
+        """Return the value of the last index, whose coefficient is ``factor``, at a coordinate."""
+        ...
+
+    def first(self, coordinate: Value, factor: int, /) -> Value:
+        """Return the first value of an index, with a positive coefficient, at which the other indices reach a coordinate."""
+        ...
+
+    def kept(self, keep: Keep, name: str, /) -> UnresolvedTerms:
+        """Return the same with its values kept in variables, which ``keep`` declares."""
+        ...
 
 
 class CompoundSubscript(Protocol):
@@ -181,6 +208,7 @@ class Level:
         return next(array for array in self.arrays if array.part == part)
 
     def has(self, part: str) -> bool:
+        """Return whether the level has an array for a part, such as ``crd``."""
         return any(array.part == part for array in self.arrays)
 
     def reference(self, part: str) -> ArrayRef:

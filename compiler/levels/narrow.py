@@ -30,6 +30,8 @@ REACH = 2**16
 
 
 class Narrow(Segmented):
+    """Compressed levels with coordinates of two bytes, relative to a base for each parent."""
+
     letters = "n"
     relative = True
 

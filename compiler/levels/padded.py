@@ -23,6 +23,8 @@ from .traversal import Claimed, Column, Frontier, Walk
 
 
 class Padded(LevelKind):
+    """The kind of level in which every parent has as many slots as the longest fibre has entries (ELLPACK)."""
+
     letters = "p"
     holes = True
     places = True

@@ -28,6 +28,8 @@ from .traversal import Claimed
 
 
 class Patterned(Segmented):
+    """Compressed levels that store equal fibres only once; coordinates are relative to the parent's number."""
+
     letters = "t"
     relative = True
 

@@ -23,6 +23,8 @@ from .traversal import Claimed, Column, Frontier, Walk
 
 
 class Singleton(LevelKind):
+    """The kind of level with exactly one coordinate for each position of the level above."""
+
     letters = "q"
     shares_positions = True
     repeats = True

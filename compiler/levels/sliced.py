@@ -32,6 +32,8 @@ ROWS = 4
 
 
 class Sliced(LevelKind):
+    """The kind of level that stores neighbouring fibres interleaved, padded to the longest of each slice (SELL-C)."""
+
     letters = "l"
     stride = ROWS
     merges = False

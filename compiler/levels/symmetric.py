@@ -16,6 +16,8 @@ from .traversal import Claimed
 
 
 class Symmetric(Segmented):
+    """Compressed levels of a symmetric matrix that store each row only up to the diagonal."""
+
     letters = "m"
     mirrors = True
 

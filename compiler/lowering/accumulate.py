@@ -40,6 +40,7 @@ class Around:
     members: tuple[Member | None, ...] = ()
 
     def inside(self, loop: Forall) -> Around:
+        """Return the loops around the body of one more loop."""
         return Around((*self.loops, loop.index), (*self.members, loop.tag.member) if loop.tag.is_dealt else self.members)
 
 

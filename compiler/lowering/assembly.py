@@ -97,9 +97,11 @@ class Assembly:
     # Shape of the tree
 
     def level_of(self, index: str) -> int:
+        """Return the number of the level that stores an index, counted from 0; there must be one."""
         return next(level for level, entry in enumerate(self.levels) if entry.index == index)
 
     def stores(self, index: str) -> bool:
+        """Return whether one of the levels stores an index."""
         return any(entry.index == index for entry in self.levels)
 
     def child(self, level: int) -> int | None:

@@ -22,4 +22,5 @@ class LoopOperations:
     maximum = staticmethod(maximum)
 
     def select_le(self, left: Value, right: Value, then: Value, otherwise: Value, /) -> Value:
+        """Return a value that is ``then`` where ``left <= right``, else ``otherwise``."""
         return Select(compare("<=", left, right), then, otherwise, I64)

@@ -85,6 +85,7 @@ class Pieces:
 
     @classmethod
     def named(cls, assembly: Assembly, parts: tuple[Part, ...], names: Names) -> Pieces:
+        """Return the pieces of a loop around an assembly, with new names for their variables and tables."""
         wishes = ("pieces", "piece", "thread", "pieces_summed", "first_kept", "last_kept")
         count, piece, thread, summed, first, last = (Var(names.permanent(wish), I64) for wish in wishes)
         table, owners, left, kept = (names.permanent(f"{assembly.name}_{wish}") for wish in ("pieces", "owners", "left", "kept"))

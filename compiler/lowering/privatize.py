@@ -68,6 +68,7 @@ class PrivateCopies:
         return _product(self.stored.levels)
 
     def position(self, position: Value) -> Value:
+        """Return where a position of the tensor is in the array: that of the own share's copy."""
         return add(multiply(self.share, self.stride), position)
 
     def span(self, share: Value) -> Value:

@@ -139,9 +139,11 @@ class Scope:
         return made
 
     def know(self, index: str, value: Value) -> Scope:
+        """Return the scope in which an index has a value."""
         return self._with(coordinates={**self.coordinates, index: value})
 
     def narrow(self, index: str, window: Window) -> Scope:
+        """Return the scope in which a tile limits an index to a window."""
         return self._with(windows={**self.windows, index: window})
 
     def widen(self, index: str) -> Scope:
@@ -149,18 +151,23 @@ class Scope:
         return self._with(windows={name: window for name, window in self.windows.items() if name != index})
 
     def lie_below(self, index: str, parents: Parents) -> Scope:
+        """Return the scope in which the positions that an index counts are known to lie below these parents."""
         return self._with(parents={**self.parents, index: parents})
 
     def clip(self, index: str, clip: Clip) -> Scope:
+        """Return the scope in which a tile cuts the collapsed loop that an index is the inner index of."""
         return self._with(clips={**self.clips, index: clip})
 
     def unclipped(self, index: str) -> Scope:
+        """Return the scope without the clip of an index, for a loop whose window already follows from the clip."""
         return self._with(clips={name: clip for name, clip in self.clips.items() if name != index})
 
     def base(self, index: str, value: Value) -> Scope:
+        """Return the scope in which the tile of a split, whose inner index is given, begins at a value."""
         return self._with(bases={**self.bases, index: value})
 
     def at(self, access: Access, place: Place) -> Scope:
+        """Return the scope in which an access is resolved as far as a place."""
         return self._with(places={**self.places, access: place})
 
     def found(self, access: Access, place: Place | None = None) -> Scope:
@@ -172,6 +179,7 @@ class Scope:
         return self.at(access, place)._with(doubtful={**self.doubtful, access: present})
 
     def without(self, accesses: frozenset[Access]) -> Scope:
+        """Return the scope in which some accesses are known to hold the fill value."""
         return self._with(absent=self.absent | accesses, doubtful=self._doubts_without(accesses))
 
     def _doubts_without(self, accesses: frozenset[Access]) -> Mapping[Access, Value]:
@@ -180,9 +188,11 @@ class Scope:
         return {access: present for access, present in self.doubtful.items() if access not in accesses}
 
     def inside(self, index: str) -> Scope:
+        """Return the scope in the body of a loop over an index."""
         return self._with(loops=(*self.loops, index))
 
     def guarded(self) -> Scope:
+        """Return the scope inside one more condition or sparse loop, so that not every coordinate is reached."""
         return self._with(guards=self.guards + 1)
 
     def stepping_shared(self) -> Scope:
@@ -190,6 +200,7 @@ class Scope:
         return self._with(guards=self.guards + 1, shared=self.shared + 1)
 
     def threaded(self, loop: ParallelLoop) -> Scope:
+        """Return the scope inside one more parallel loop."""
         return self._with(parallel=(*self.parallel, loop))
 
     def open(self, name: str, held: HeldWorkspace) -> Scope:
@@ -216,4 +227,5 @@ class Scope:
         return self._with(parallel=(*outer, replace(loop, part=part)))
 
     def place(self, access: Access) -> Place:
+        """Return how far an access is resolved; where nothing is known, no level is."""
         return self.places.get(access, Place())

@@ -16,9 +16,11 @@ class Semiring:
     multiply: str = "*"
 
     def add_on(self, kind: Type) -> str:
+        """Return the name of addition on values of a type; on truth values + is "or"."""
         return "or" if kind.name == "bool" and self.add == "+" else self.add
 
     def multiply_on(self, kind: Type) -> str:
+        """Return the name of multiplication on values of a type; on truth values * is "and"."""
         return "and" if kind.name == "bool" and self.multiply == "*" else self.multiply
 
     def overflows(self, kind: Type) -> bool:

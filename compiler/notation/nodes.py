@@ -35,6 +35,7 @@ class Affine:
 
     @Kept
     def indices(self) -> tuple[str, ...]:
+        """Return the indices of the subscript in written order."""
         return tuple(name for name, _ in self.terms)
 
     def __str__(self) -> str:

@@ -72,6 +72,11 @@ class Vectorizer:
     # Statements
 
     def statement(self, statement: Step) -> Step:
+        """Return what a statement of the loop becomes in this chunk.
+
+        Raises:
+            NoVectors: it has no vector form.
+        """
         match statement:
             case Steps(statements):
                 return block([self.statement(inner) for inner in statements])

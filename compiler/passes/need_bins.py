@@ -75,6 +75,7 @@ class Tables:
 
     @property
     def unit(self) -> Member:
+        """What the loop deals its iterations to: "block", "warp" or "thread"."""
         assert isinstance(self.loop.tag, Dealt)
         return self.loop.tag.unit
 
@@ -218,6 +219,7 @@ class Bins:
         return replace(self.tables.loop, private=(), finish=(), body=body, tag=Dealt("thread"))
 
     def known(self) -> Step:
+        """Return the step that declares how many keys the current iteration needs room for."""
         return Declare(self.need, Load(self.needs, self.tables.place, I64))
 
     def turns(self, place: int, loop: For) -> For:

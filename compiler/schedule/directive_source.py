@@ -30,6 +30,7 @@ class Source:
         self.keyword = ""
 
     def fail(self, message: str, span: Span) -> NoReturn:
+        """Raise ``ScheduleError`` with a message that names the current directive and points at a range of the text."""
         where = f"directive {self.number}" + (f", {self.keyword}" if self.keyword else "")
         raise ScheduleError(pointing(f"{where}: {message}", self.text, span))
 

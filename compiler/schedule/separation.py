@@ -43,6 +43,7 @@ class Leaf:
 
     @cached_property
     def rest_needs(self) -> frozenset[str]:
+        """The indices that the assignment needs without the part: those of its target, and of the rest of its value."""
         rest = needs_of_expression(around(self.assign.value, self.part), self.producers, self.graph)
         return rest | frozenset(self.assign.target.indices)
 

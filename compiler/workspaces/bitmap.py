@@ -135,6 +135,8 @@ def bit_words(length: Value) -> Value:
 
 
 class Bitmap(WorkspaceKind):
+    """The kind that has an array over the whole range, and a bit for each key that says whether it was written."""
+
     keeps_entries = True
 
     def make(self, making: Making) -> BitmapWorkspace:

@@ -37,6 +37,8 @@ class Dense(WorkspaceKind):
 
 
 class Registers(WorkspaceKind):
+    """An array over all coordinates in registers, so that its length must be a compile-time constant."""
+
     whole = True
 
     def make(self, making: Making) -> DenseWorkspace:

@@ -60,6 +60,8 @@ class HashedWorkspace(HeldWorkspace):
 
 
 class Hashed(WorkspaceKind):
+    """The kind that has a map from keys to slots, for ranges too large for an array; on a GPU a table."""
+
     keeps_entries = True
 
     def make(self, making: Making) -> HashedWorkspace | TableWorkspace:

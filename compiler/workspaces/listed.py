@@ -53,6 +53,8 @@ class ListWorkspace(HeldWorkspace):
 
 
 class List(WorkspaceKind):
+    """The kind that has an array over the whole range, marks, and a list of the keys that were written."""
+
     keeps_entries = True
 
     def make(self, making: Making) -> ListWorkspace:

@@ -13,6 +13,8 @@ from .levels import Storage
 
 @frozen
 class ScalarWorkspace(HeldWorkspace):
+    """A local variable. ``flag`` tells whether anything was added; it is None if nobody asks."""
+
     kind = "scalar"
     value: Var
     flag: Var | None = None
@@ -33,6 +35,8 @@ class ScalarWorkspace(HeldWorkspace):
 
 
 class Scalar(WorkspaceKind):
+    """The kind that is a single value: a workspace without indices."""
+
     whole = True
 
     def make(self, making: Making) -> ScalarWorkspace:

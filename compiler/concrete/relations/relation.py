@@ -21,11 +21,13 @@ class Relation(ABC):
 
     @property
     @abstractmethod
-    def parents(self) -> tuple[str, ...]: ...
+    def parents(self) -> tuple[str, ...]:
+        """The variables that the relation replaced."""
 
     @property
     @abstractmethod
-    def children(self) -> tuple[str, ...]: ...
+    def children(self) -> tuple[str, ...]:
+        """The variables that it made."""
 
     def determines(self, graph: Provenance) -> tuple[str, ...]:
         """Return what the children determine: the parents, and further variables that follow from them at once."""

@@ -78,6 +78,7 @@ class Node:
 
     @Kept
     def children(self) -> tuple[Node, ...]:
+        """Return the nodes directly below this one, in written order."""
         return _children_of(type(self))(self)
 
     @Kept
