@@ -64,6 +64,7 @@ class Lanes:
         return None if self.dealt is None else self.loops[self.dealt].stride
 
     def has_race(self, race: str) -> bool:
+        """Return whether a loop around is tagged with a way to handle races, such as "atomics"."""
         return any(loop.tag.race == race for loop in self.loops)
 
     @cached_property

@@ -117,9 +117,13 @@ def lookup_in(url: str, problem: Problem) -> Match:
 class Evidence(Protocol):
     """A source of records: a database, or part of one."""
 
-    def decisions(self, **filters: Any) -> Iterable[Decision]: ...
+    def decisions(self, **filters: Any) -> Iterable[Decision]:
+        """Return the decisions that match all filters (``database.sql.FILTERS``)."""
+        ...
 
-    def measurements(self, **filters: Any) -> Iterable[Measurement]: ...
+    def measurements(self, **filters: Any) -> Iterable[Measurement]:
+        """Return the measurements that match all filters (``database.sql.FILTERS``)."""
+        ...
 
 
 class _Nothing:

@@ -47,31 +47,71 @@ class Table:
             raise DataError(f"{self.where}: unknown key '{key}'{nearest(key, self._asked)}; keys are {', '.join(sorted(self._asked))}")
 
     def text(self, key: str, default: Any = _MISSING) -> Any:
+        """Return a text; ``default`` where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is no text.
+        """
         return self._take(key, default, lambda value: isinstance(value, str), "a text")
 
     def count(self, key: str, default: Any = _MISSING) -> Any:
+        """Return a whole number from 1 on; ``default`` where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is no such number.
+        """
         return self._take(key, default, _is_count, "a whole number from 1 on")
 
     def number(self, key: str, default: Any = _MISSING) -> Any:
+        """Return a positive number; ``default`` where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is no positive number.
+        """
         return self._take(key, default, _is_positive, "a positive number")
 
     def texts(self, key: str, default: Any = _MISSING) -> tuple[str, ...]:
+        """Return a list of texts; ``default`` where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is no list of texts.
+        """
         return tuple(self._take(key, default, lambda value: _all(value, lambda item: isinstance(item, str)), "a list of texts"))
 
     def counts(self, key: str, default: Any = _MISSING) -> tuple[int, ...]:
+        """Return whole numbers from 1 on, of which a single one needs no list; ``default`` where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is neither.
+        """
         expected = "a whole number from 1 on, or a list of them"
         found = self._take(key, default, lambda value: _is_count(value) or _all(value, _is_count), expected)
         return (found,) if isinstance(found, int) else tuple(found)
 
     def table(self, key: str, default: Any = _MISSING) -> Table:
+        """Return a table inside this one, whose messages name it; ``default``, as a table, where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is no table.
+        """
         found = self._take(key, default, lambda value: isinstance(value, dict), "a table")
         return Table(found, f"{self.where}, [{key}]")
 
     def tables(self, key: str) -> list[Table]:
+        """Return a list of tables inside this one, whose messages name them; empty where the key is not there.
+
+        Raises:
+            DataError: the value is no list of tables.
+        """
         found = self._take(key, [], lambda value: _all(value, lambda item: isinstance(item, dict)), "a list of tables")
         return [Table(item, f"{self.where}, {key} '{item.get('name', number)}'") for number, item in enumerate(found, 1)]
 
     def truth(self, key: str, default: Any = _MISSING) -> Any:
+        """Return true or false; ``default`` where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is neither.
+        """
         return self._take(key, default, lambda value: isinstance(value, bool), "true or false")
 
     def range(self, key: str, default: Any = _MISSING) -> Any:
@@ -80,6 +120,11 @@ class Table:
         return None if found is None else (float(found[0]), float(found[1]))
 
     def one_of(self, key: str, choices: Sequence[str], default: Any = _MISSING) -> Any:
+        """Return one of some texts; ``default`` where the key is not there.
+
+        Raises:
+            DataError: the key is missing and no ``default`` is given, or the value is not among ``choices``; the message names the nearest.
+        """
         found = self._take(key, default, lambda value: isinstance(value, str), "a text")
         if found and found not in choices:
             raise DataError(f"{self.where}: {key} is '{found}'{nearest(found, choices)}; there are {', '.join(choices)}")

@@ -103,12 +103,14 @@ class Nestings:
         return Scope(grouping.statements, self.ordered(self.needs(grouping.statements)), depth=depth)
 
     def needs(self, statements: tuple[int, ...]) -> frozenset[str]:
+        """Return the indices over which some statements need loops: those that any of them needs."""
         known = self._needs.get(statements)
         if known is None:
             known = self._needs[statements] = frozenset().union(*(self.table[number].needs for number in statements))
         return known
 
     def ordered(self, names: frozenset[str]) -> tuple[str, ...]:
+        """Return indices in canonical order, that of the table of statements."""
         return tuple(name for name in self.table.loops if name in names)
 
     def alternatives(self, scope: Scope) -> tuple[Alternative[Scope], ...]:

@@ -25,6 +25,7 @@ class Read:
     parts: tuple[Read, ...] = ()
 
     def assigns(self) -> Iterator[Assign]:
+        """Yield the assignments of the nest in the order in which they stand."""
         if self.assign is not None:
             yield self.assign
         for part in self.parts:
@@ -72,6 +73,7 @@ class Recognizer:
         self.order: dict[tuple[int, int], Access] = {}  # (statement, sparse read) -> the access in the program
 
     def derivation(self, top: Scope) -> Derivation | None:
+        """Return the choices that lead from the scope of a whole program to this one; None if the grammar does not make its nest."""
         roots = [assign for assign in self.nest.assigns() if assign.target.tensor == self.table.target.tensor]
         texts = {number: self.table.text(number) for number in top.statements if self.table[number].root}
         for assign in roots:

@@ -69,6 +69,7 @@ class Speller:
         self.written: list[d.Directive] = []
 
     def directives(self) -> list[d.Directive]:
+        """Return the directives that turn the default program into the member, in the order in which they are applied."""
         self._convert()
         self.addends()
         self.nest_all()
@@ -89,6 +90,7 @@ class Speller:
         self.share(self.layout.nest)
 
     def write(self, directive: d.Directive) -> None:
+        """Carry out a directive on the program, and append it to what is written."""
         self.program = carry_out(self.program, directive, self.formats)
         self.written.append(directive)
 
@@ -112,6 +114,7 @@ class Speller:
     # The algebraic form
 
     def addends(self) -> None:
+        """Bring the program into the algebraic form that is computed, and give the result of each addend a name of its own."""
         if not self._is_form(self.program):
             self.write(d.Addends((*self._named_sums(), *map(self.addend, self.roots))))
         # the results of several roots get different names, which no text shows
@@ -160,10 +163,12 @@ class Speller:
     # Workspaces, orders, shared loops
 
     def precompute(self, consumer: int, number: int) -> None:
+        """Write that ``consumer`` reads the value of the statement ``number`` from a workspace."""
         over = self._carried(number)
         self.write(d.Precompute(self.addend(number), over, over, self.names[number], path=self.path(self.address(consumer)) or None))
 
     def reorder(self, number: int) -> None:
+        """Write the order of the loops around a statement, unless they are in that order already."""
         path = self.path(self.address(number))
         present = chain(self.program.statement, self.nest(number))
         wanted = self.loops[number]
@@ -289,6 +294,7 @@ class Speller:
         return address[:depth]
 
     def path(self, address: Address) -> tuple[int, ...]:
+        """Return the path to an address in the program as it is now, by which directives name its nest; empty for the outermost one."""
         return path_to(self.program.statement, address)
 
 

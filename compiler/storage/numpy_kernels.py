@@ -38,6 +38,7 @@ class NumpyKernels:
         return (columns, values) if unique else self.summed(columns, values)
 
     def sorting_permutation(self, columns: Columns, extents: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return, as int64, the order that sorts entries by their coordinates, the first column first; equal entries keep their order."""
         widths = [max(0, extent - 1).bit_length() for extent in extents]
         if sum(widths) > 63:
             return np.lexsort(columns[::-1])

@@ -70,9 +70,11 @@ class DeviceArray:
         return {"shape": self.shape, "typestr": self.dtype.str, "data": data, "strides": None, "version": 3, "stream": None}
 
     def flat(self) -> DeviceArray:
+        """Return a view of the array with one mode."""
         return self.reshaped((self.size,))
 
     def reshaped(self, shape: tuple[int, ...]) -> DeviceArray:
+        """Return a view of the same memory with another shape, of as many elements; the caller makes sure of that."""
         return DeviceArray(self.pointer, shape, self.dtype, self.owner, self.read)
 
     def to_numpy(self) -> NDArray[Any]:

@@ -96,6 +96,7 @@ class Algebra:
         return _IDENTITY[self.add]
 
     def fill(self, tensor: str) -> Literal:
+        """Return the fill value of a tensor, as a constant of expressions."""
         return Literal(self.fills.get(tensor, self.zero))
 
     def simplified(self, value: Expr) -> Expr:

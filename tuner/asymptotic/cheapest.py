@@ -70,6 +70,7 @@ class CheapestSearch:
         return known
 
     def undominated(self, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+        """Return the outcomes that no other one beats, each once."""
         kept: list[Outcome] = []
         for outcome in dict.fromkeys(outcomes):
             if not any(self._beats(other, outcome) for other in kept):

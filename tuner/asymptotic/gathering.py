@@ -35,6 +35,7 @@ class Gathering:
         return progress + 1 if self.modes[progress] == name else self.stopped(progress)
 
     def stopped(self, progress: Progress) -> Progress:
+        """Return the progress after which no further mode can follow in order; it keeps the count of those that did."""
         return progress if progress < 0 else -1 - progress
 
     def workspace(self, progress: Progress) -> frozenset[str]:

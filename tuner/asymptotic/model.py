@@ -104,6 +104,7 @@ class CostModel:
         return compare(self.tasks.queries(self.cost(first)), self.tasks.queries(self.cost(second)), self.premises)
 
     def show(self, tasks: TaskSet) -> str:
+        """Return a set of tasks as text, with the names of the expression."""
         return show_task_set(tasks, self.vocabulary.display_names())
 
     def frontier(

@@ -43,6 +43,7 @@ class Predicates:
         return self._members[predicate]
 
     def clauses(self, conjunction: int) -> Clauses:
+        """Return the clauses of a conjunction, given by its number."""
         return self._conjunctions[conjunction]
 
     def conjunction(self, first: int, second: int) -> int:

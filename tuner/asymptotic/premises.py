@@ -70,6 +70,7 @@ class Premises:
         return frozenset(kept)
 
     def is_sunk(self, query: Query) -> bool:
+        """Return whether a query costs nothing extra: a sunk one contains it on every input that the assumptions allow."""
         assumed = self.assuming(query)
         return any(find_homomorphism(cost, assumed) is not None for cost in self.sunk)
 

@@ -80,6 +80,7 @@ class Variations:
         return known
 
     def reads_of(self, variation: int) -> frozenset[Read]:
+        """Return the reads that are left in a variation."""
         return self._reads[variation]
 
     def workspaces(self, variation: int) -> frozenset[int]:

@@ -49,6 +49,11 @@ class Bounds(click.ParamType):
     name = "low:high"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the range as two floats; a single number is both bounds, a missing one is 0 or infinity.
+
+        Raises:
+            click.BadParameter: it is no range, or not in increasing order from 0 on.
+        """
         if isinstance(value, tuple):
             return value
         low, separator, high = str(value).partition(":")

@@ -20,6 +20,11 @@ class Range(options.Pair):
     """``INDEX=LOW:HIGH``; gives (index, (low, high))."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the index and its range as two floats; a single number is both bounds.
+
+        Raises:
+            click.BadParameter: it is no range, or not in increasing order from 0 on.
+        """
         index, text = super().convert(value, param, ctx)
         low, separator, high = str(text).partition(":")
         try:

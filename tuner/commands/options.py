@@ -22,6 +22,11 @@ class Pair(click.ParamType):
         self._example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the two texts, without blanks around them.
+
+        Raises:
+            click.BadParameter: one of them or the "=" is missing.
+        """
         if isinstance(value, tuple):
             return value
         name, separator, rest = str(value).partition("=")
@@ -37,6 +42,11 @@ class Extent(Pair):
     """``INDEX=EXTENT``; gives (index, extent)."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the index and its extent.
+
+        Raises:
+            click.BadParameter: the extent is no whole number from 1 to ``MOST_EXTENT``.
+        """
         index, text = super().convert(value, param, ctx)
         if not str(text).isdecimal() or len(text) > len(str(MOST_EXTENT)) or not 1 <= int(text) <= MOST_EXTENT:
             self.fail(f"'{index}': an extent is a whole number from 1 to {MOST_EXTENT}", param, ctx)
@@ -50,6 +60,11 @@ class Seconds(click.ParamType):
         self.name = unit
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the time as a float.
+
+        Raises:
+            click.BadParameter: it is no positive, finite number.
+        """
         try:
             found = float(value)
         except ValueError:
@@ -65,6 +80,11 @@ class Operators(click.ParamType):
     name = "add,multiply"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the two names, which are checked when the expression is compiled.
+
+        Raises:
+            click.BadParameter: there is no comma.
+        """
         if isinstance(value, tuple):
             return value
         add, separator, multiply = str(value).partition(",")

@@ -58,7 +58,9 @@ class Connection(Protocol):
         """Return a value that changes when records are added; None where finding that out is expensive."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection; nothing can be asked of it afterwards."""
+        ...
 
 
 class Database:
@@ -89,6 +91,7 @@ class Database:
         return self._connection.url
 
     def close(self) -> None:
+        """Close the connection to the database. A ``with`` statement does so at its end."""
         self._connection.close()
 
     def stamp(self) -> object:

@@ -48,10 +48,12 @@ class Identity:
 
     @classmethod
     def own(cls) -> Identity:
+        """Return the identity of this process."""
         compilers = tuple((compiler.name, compiler.version) for compiler in available_compilers())
         return cls(this_machine().fingerprint, compilers, socket.gethostname(), os.getpid())
 
     def fits(self, other: Identity) -> bool:
+        """Return whether times of both processes compare: equal machines with equal compilers."""
         return (self.machine, self.compilers) == (other.machine, other.compilers)
 
     @property

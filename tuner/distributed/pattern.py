@@ -35,6 +35,7 @@ class Pattern:
 
     @classmethod
     def of(cls, tensor: Tensor) -> Pattern:
+        """Return the pattern of a tensor, with the coordinates of its stored entries."""
         columns, _ = tensor.to_coordinates()
         return cls(tensor.shape, tuple(columns), tensor.format, tensor.dtype.itemsize)
 
@@ -43,6 +44,7 @@ class Pattern:
         return len(self.columns[0])
 
     def owners(self, grid: Sequence[int]) -> NDArray[np.int64]:
+        """Return the rank that owns each entry on a grid, as an array of int64 in the order of ``columns``."""
         return ranks_of(self.columns, grid)
 
     def counts(self, grid: Sequence[int]) -> NDArray[np.int64]:

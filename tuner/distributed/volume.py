@@ -81,9 +81,11 @@ class Request:
         return tuple(self.extents[index] for index in self.contraction.assignment.target.indices)
 
     def result_layout(self, grid: tuple[int, ...]) -> Layout:
+        """Return how a dense result is distributed on a grid."""
         return self.contraction.layout(self.contraction.assignment.target, self.result_shape, grid)
 
     def operand_layout(self, access: Access, grid: tuple[int, ...]) -> Layout:
+        """Return how the dense operand of an access is distributed on a grid."""
         return self.contraction.layout(access, self.shapes[access.tensor], grid)
 
     def choose(self, ranks: int) -> tuple[int, ...]:

@@ -66,6 +66,7 @@ class World:
 
     @cached_property
     def threads(self) -> int:
+        """How many threads each rank runs by default, at least 1. Finding it out is a collective call when there are several ranks."""
         if self.size == 1:
             return available_cores()
         here = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)

@@ -102,11 +102,17 @@ class Look:
 class Team(Protocol):
     """Reports on the threads that parallel loops run on (``compiler.native.team``)."""
 
-    def alone_calls(self) -> int: ...
+    def alone_calls(self) -> int:
+        """Return how many calls of parallel loops so far worked on one thread because other programs had the cores."""
+        ...
 
-    def workers(self) -> int: ...
+    def workers(self) -> int:
+        """Return how many threads the team has, without the calling ones."""
+        ...
 
-    def gather(self) -> None: ...
+    def gather(self) -> None:
+        """Let the next calls use all threads again."""
+        ...
 
 
 class Witness:

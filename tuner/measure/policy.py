@@ -63,4 +63,5 @@ class Policy:
         return self.cache == "cold"
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, for records."""
         return asdict(self)

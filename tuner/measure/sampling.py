@@ -106,11 +106,17 @@ def _gain(threads: int) -> float:
 class Counters(Protocol):
     """Finds the company of a sample: ``company.Witness``, or ``company.Alone``."""
 
-    def begin(self) -> Look: ...
+    def begin(self) -> Look:
+        """Return the counters before a sample."""
+        ...
 
-    def since(self, before: Look) -> Company: ...
+    def since(self, before: Look) -> Company:
+        """Return what disturbed this process since an earlier look."""
+        ...
 
-    def worked(self) -> float: ...
+    def worked(self) -> float:
+        """Return the processor time that this process has taken so far, in seconds."""
+        ...
 
 
 def quiet(samples: Sequence[Sample]) -> list[Sample]:

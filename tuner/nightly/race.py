@@ -128,6 +128,7 @@ class Side:
             self._worker = None
 
     def close(self) -> None:
+        """End the process, and remove the folder from which it finds the package."""
         self.restart()
         self._links.remove()
 

@@ -34,6 +34,8 @@ TYPICAL, MOST = 0.5, 3.0
 
 @frozen
 class Expression:
+    """An expression whose compilation is timed, with the formats of its tensors; ``typical``: it counts among the typical kernels."""
+
     name: str
     text: str
     formats: Mapping[str, str]

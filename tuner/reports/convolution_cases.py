@@ -66,6 +66,7 @@ class Layer:
 
     @property
     def notation(self) -> str:
+        """The convolution in index notation. The image I is padded already."""
         step = f"{self.stride}*" if self.stride > 1 else ""
         return f"O(n,h,w,f) = I(n,{step}h+p,{step}w+q,c) * F(p,q,c,f)"
 

@@ -306,6 +306,7 @@ class Listed:
             yield pattern, found
 
     def expected(self, operands: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the result for operands by name, computed by NumPy from dense arrays. The expression is one product."""
         assignment = parse(self.expression)
         read = list(accesses(assignment.value))
         terms = ",".join("".join(access.indices) for access in read)

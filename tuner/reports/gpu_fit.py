@@ -47,6 +47,7 @@ class Race:
     mappings: tuple[tuple[Counted, float], ...]
 
     def costs(self, device: Device) -> list[float]:
+        """Return the nanoseconds that the model expects of each mapping on a device."""
         return [nanoseconds(asked, device) for asked, _ in self.mappings]
 
     def share(self, device: Device) -> float:

@@ -49,6 +49,12 @@ class Device:
         return self.target == "cuda"
 
     def rivals(self) -> CudaKernel:
+        """Return the kernels written by hand, compiled for the device.
+
+        Raises:
+            BuildError: they do not compile.
+            ResourceError: as ``CudaTarget.compile``.
+        """
         source = SOURCE.read_text()
         if not self.is_gpu:
             return by_hand(load_library(source, self.compiler, executor_flags(self.compiler), ".cpp", 300.0), self.compiler)

@@ -96,18 +96,22 @@ class Races:
 
     @classmethod
     def read(cls, path: Path) -> Races:
+        """Return the rows of a file."""
         return cls(_row(record) for record in read_records(path))
 
     def write(self, path: Path) -> None:
+        """Write all rows to a file, sorted by figure, kernel and input."""
         rows = sorted(self.rows.values(), key=lambda row: row.key[:3])
         write_records(path, _ROW_HEADER, map(_cells, rows))
 
     def add(self, rows: Iterable[Row]) -> None:
+        """Add rows. Each race that has a row among them loses all rows of its earlier run."""
         found = list(rows)
         races = {row.race for row in found}
         self.rows = {key: row for key, row in self.rows.items() if row.race not in races} | {row.key: row for row in found}
 
     def find(self, figure: str, kernel: str, input: str, variant: str, threads: int) -> Row | None:
+        """Return the row of one variant; None where it was not measured."""
         return self.rows.get((figure, kernel, input, variant, threads))
 
     def of(self, figure: str) -> dict[tuple[str, str], list[Row]]:

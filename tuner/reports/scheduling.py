@@ -42,9 +42,11 @@ class Plan:
         return Pace(self.seconds)
 
     def wants(self, kernel: str, name: str = "") -> bool:
+        """Return whether a kernel, and an input if it is named, is to be measured."""
         return (not self.kernels or kernel in self.kernels) and (not name or not self.inputs or name in self.inputs)
 
     def file(self, name: str) -> Path:
+        """Return the path of a file of the results."""
         return self.folder / name
 
 

@@ -45,6 +45,7 @@ class Group:
 
     @cached_property
     def kept(self) -> list[tuple[Partition, Orders, int]]:
+        """(partition, its allowed orders, number of templates) of each partition with templates that all filters keep."""
         rules = [rule for rule in self.filters if isinstance(rule, PartitionFilter)]
         orders = [rule for rule in self.filters if isinstance(rule, OrderFilter)]
         found = []

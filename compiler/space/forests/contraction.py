@@ -94,6 +94,7 @@ class Contraction:
         return sum(1 << number for number, _ in self.chains)
 
     def mask(self, names: tuple[str, ...]) -> int:
+        """Return the set of indices with these names, as a mask; a name may occur several times."""
         return sum(1 << self.indices.index(name) for name in dict.fromkeys(names))
 
     def names_in_order(self, numbers: Iterable[int]) -> tuple[str, ...]:

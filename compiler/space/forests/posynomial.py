@@ -34,6 +34,7 @@ class Posynomial:
         return Posynomial.of(((*one, *two), first * second) for one, first in self.terms for two, second in other.terms)
 
     def scaled(self, factor: int) -> Posynomial:
+        """Return the posynomial times a whole number."""
         return Posynomial.of((monomial, factor * coefficient) for monomial, coefficient in self.terms)
 
     def renamed(self, names: Mapping[str, str]) -> Posynomial:
@@ -52,6 +53,7 @@ class Posynomial:
 
     @property
     def symbols(self) -> frozenset[str]:
+        """The symbols that occur: extents and numbers of stored fibres."""
         return frozenset(name for monomial, _ in self.terms for name in monomial)
 
     def at(self, values: Mapping[str, float]) -> float:
@@ -80,6 +82,7 @@ class Peak:
 
     @staticmethod
     def of(parts: Iterable[Posynomial]) -> Peak:
+        """Return the largest of some posynomials; those within another are dropped. Without any it is 0."""
         found = list(dict.fromkeys(parts))
         kept = [one for one in found if not any(one.is_within(other) for other in found if other != one)]
         return Peak(tuple(sorted(kept, key=lambda one: one.terms)) or (Posynomial(),))

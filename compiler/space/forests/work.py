@@ -36,6 +36,7 @@ class Sizes:
     joined: Callable[[Mapping[int, int]], float | None] = field(default=lambda depths: None)
 
     def extent(self, contraction: Contraction, index: int) -> float:
+        """Return the extent of an index, given by its number in the contraction."""
         return self.extents[contraction.indices[index]]
 
     def elements(self, contraction: Contraction, mask: int) -> float:
