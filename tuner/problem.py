@@ -118,6 +118,7 @@ class Problem:
 
     @cached_property
     def canonical(self) -> CanonicalForm:
+        """The expression with canonical names, under which records have it."""
         return canonical_form(self.written)
 
     @property

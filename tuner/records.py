@@ -118,6 +118,7 @@ class Workload:
 
     @property
     def key(self) -> str:
+        """A digest of all fields, equal for equal workloads."""
         return digest(_as_before(asdict(self)))
 
 
@@ -139,6 +140,7 @@ class Input:
 
     @property
     def key(self) -> str:
+        """A digest of extents and pattern, equal for inputs that records do not tell apart."""
         return digest(self.extents, self.pattern)
 
 
@@ -202,6 +204,7 @@ class Measurement:
 
     @property
     def key(self) -> str:
+        """A digest of the record, by which the database tells whether it has it already."""
         return _key(self)
 
 
@@ -237,6 +240,7 @@ class Decision:
 
     @property
     def speedup(self) -> float:
+        """How many times as fast the winner is as the default: the ratio of their medians."""
         return self.default_seconds / self.seconds
 
     @property
@@ -246,6 +250,7 @@ class Decision:
 
     @property
     def key(self) -> str:
+        """A digest of the record, by which the database tells whether it has it already."""
         return _key(self)
 
 

@@ -99,6 +99,7 @@ class Trials:
 
     @property
     def failed(self) -> int:
+        """How many trials ended with another status than OK."""
         return sum(trial.status is not Status.OK for trial in self)
 
     @property
@@ -108,6 +109,7 @@ class Trials:
 
     @property
     def default(self) -> Trial | None:
+        """The trial of the default schedule; None before it was tried."""
         return self._by_schedule.get(DEFAULT)
 
     def measured(self, schedule: str) -> Trial | None:

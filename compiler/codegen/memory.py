@@ -86,6 +86,7 @@ class MemoryPrinter:
 
     @property
     def region(self) -> Region:
+        """The region that is being printed, the innermost one."""
         return self._regions[-1]
 
     def declare_heap(self, arrays: dict[str, Type]) -> dict[str, Type]:

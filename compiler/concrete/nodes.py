@@ -82,6 +82,7 @@ class LoopTag:
 
     @property
     def is_on_gpu(self) -> bool:
+        """Whether units of a GPU take the iterations."""
         return self.member is not None
 
 
@@ -100,6 +101,7 @@ class Stmt:
 
     @property
     def children(self) -> tuple[Stmt, ...]:
+        """The statements directly in this one, in order."""
         return ()
 
     @Kept

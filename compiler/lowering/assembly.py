@@ -139,6 +139,7 @@ class Assembly:
 
     @property
     def counting(self) -> bool:
+        """Whether this pass only counts entries, and stores none."""
         return not self.phase.stores
 
     def open(self, index: str, coordinates: dict[str, Value], names: Names) -> tuple[list[Step], list[Step]]:

@@ -97,10 +97,12 @@ class Pieces:
 
     @property
     def alone(self) -> Value:
+        """The condition that there is one piece only."""
         return compare("==", self.count, ONE)
 
     @property
     def levels(self) -> tuple[AssembledLevel, ...]:
+        """The levels to which entries are appended, outermost first."""
         return tuple(self.assembly.stored)
 
     def _level(self, part: Part) -> int:

@@ -65,6 +65,7 @@ class PrivateCopies:
 
     @property
     def length(self) -> Value:
+        """How many components the whole tensor has."""
         return _product(self.stored.levels)
 
     def position(self, position: Value) -> Value:

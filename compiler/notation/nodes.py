@@ -64,6 +64,7 @@ class Expr:
 
     @property
     def children(self) -> tuple[Expr, ...]:
+        """The expressions directly in this one, in written order."""
         return ()
 
     @Kept

@@ -81,6 +81,7 @@ class Tables:
 
     @property
     def place(self) -> Value:
+        """The number of the current iteration, from 0 on."""
         return subtract(self.loop.variable, self.loop.low)
 
     def noting(self, needs: str, need: Var) -> Tables:

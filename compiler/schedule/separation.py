@@ -39,6 +39,7 @@ class Leaf:
 
     @cached_property
     def part_needs(self) -> frozenset[str]:
+        """The indices that the part depends on."""
         return needs_of_expression(self.part.part, self.producers, self.graph)
 
     @cached_property

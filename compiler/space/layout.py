@@ -20,6 +20,7 @@ class Nest:
 
     @property
     def depth(self) -> int:
+        """The largest number of loops around a statement."""
         return len(self.loops) + max((part.depth for part in self.parts), default=0)
 
 

@@ -49,6 +49,7 @@ class Treatment:
 
     @property
     def is_plain(self) -> bool:
+        """Whether a single index becomes a single loop over its coordinates."""
         return len(self.order) == 1 and self.positions is None and not self.tiles
 
     @property
@@ -75,6 +76,7 @@ class Run:
 
     @property
     def is_plain(self) -> bool:
+        """Whether the index stays the loop that it is."""
         return self.loops == self.indices
 
     def treatments(self, sizes: Sequence[int]) -> Choice:

@@ -68,6 +68,7 @@ class Member:
 
     @cached_property
     def layout(self) -> Layout:
+        """The program without names."""
         return layout_of(self.nestings, self.top, self.derivation.parts[0])
 
     @cached_property

@@ -35,6 +35,7 @@ class Hole:
 
     @property
     def usual(self) -> Value:
+        """The value that is tried first."""
         return self.choices[0]
 
     @property
@@ -122,6 +123,7 @@ class Template:
 
     @property
     def usual(self) -> dict[str, Value]:
+        """For every hole, by its name, the value that is tried first."""
         return {hole.name: hole.usual for hole in self.holes}
 
     def fill(self, values: Values | None = None) -> Schedule:

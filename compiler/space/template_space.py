@@ -40,10 +40,12 @@ class Partition:
 
     @property
     def graph(self) -> Provenance:
+        """How the loops follow from the indices; without relations where a directive is refused."""
         return graph_of(self.program.relations) if self.program is not None else Provenance()
 
     @cached_property
     def context(self) -> Context:
+        """The formats and extents for which the directives are applied."""
         return Context(self.situation.formats, self.situation.extents)
 
     @cached_property

@@ -48,14 +48,17 @@ class LevelArrays:
 
     @property
     def pos(self) -> NDArray[Any] | None:
+        """The array that delimits the children of each parent; None if the level has none."""
         return self.parts.get("pos")
 
     @property
     def crd(self) -> NDArray[Any] | None:
+        """The coordinates, one a position; None if the level has none."""
         return self.parts.get("crd")
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all arrays of the level."""
         return sum(array.nbytes for array in self.parts.values())
 
 

@@ -47,10 +47,12 @@ class DeviceArray:
 
     @property
     def size(self) -> int:
+        """How many elements it has."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     @property

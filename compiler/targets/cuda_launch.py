@@ -184,6 +184,7 @@ class CudaKernel:
 
     @property
     def trouble(self) -> str:
+        """What the library says of the last error of the device, as text for messages."""
         return foreign_interface(DECLARATIONS).string(self.library.st_trouble()).decode("utf-8", "replace")
 
     def copy_seconds(self, count: int, runs: int) -> list[float]:

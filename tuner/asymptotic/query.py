@@ -48,6 +48,7 @@ class Query:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the variables of the head, in the order in which it is printed."""
         return tuple(variable.name for variable in self.head)
 
 

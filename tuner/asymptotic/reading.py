@@ -39,6 +39,7 @@ class Reading:
 
     @property
     def exact(self) -> bool:
+        """Whether the state of a workspace keeps the loops around its where."""
         return self.workspace_state == "exact"
 
     def is_dense_step(self, access: Access, index: str, depth: int) -> bool:

@@ -48,6 +48,7 @@ class Contraction:
 
     @property
     def order(self) -> int:
+        """How many modes the sparse operand has, which is also how many dimensions grids have."""
         return len(self.sparse.subscripts)
 
     @property

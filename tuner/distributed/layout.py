@@ -32,6 +32,7 @@ class Layout:
 
     @property
     def size(self) -> int:
+        """How many elements the whole tensor has."""
         return math.prod(self.shape)
 
     @property

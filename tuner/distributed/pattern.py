@@ -41,6 +41,7 @@ class Pattern:
 
     @property
     def nnz(self) -> int:
+        """How many entries there are over all ranks."""
         return len(self.columns[0])
 
     def owners(self, grid: Sequence[int]) -> NDArray[np.int64]:

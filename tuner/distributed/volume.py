@@ -51,6 +51,7 @@ class Costs:
 
     @property
     def bytes(self) -> int:
+        """Bytes that all ranks together send, of operands and the result."""
         return sum(self.replicate.values()) + self.reduce + self.gather
 
 
@@ -78,6 +79,7 @@ class Request:
 
     @property
     def result_shape(self) -> tuple[int, ...]:
+        """Extents of the whole result, mode by mode."""
         return tuple(self.extents[index] for index in self.contraction.assignment.target.indices)
 
     def result_layout(self, grid: tuple[int, ...]) -> Layout:

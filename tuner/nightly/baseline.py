@@ -44,6 +44,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str]:
+        """What entries of two baselines are compared by: kernel and input."""
         return self.kernel, self.input
 
 

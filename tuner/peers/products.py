@@ -19,6 +19,7 @@ class MatrixProduct:
 
     @property
     def other_is_sparse(self) -> bool:
+        """Whether the second matrix is sparse too."""
         return not self.other.format.is_dense
 
 

@@ -78,6 +78,7 @@ class Result:
 
     @property
     def processor(self) -> str:
+        """The processor's name; the machine's fingerprint where it was not recorded."""
         return str(self.decision.environment.get("processor", self.decision.workload.machine))
 
     @property
@@ -87,6 +88,7 @@ class Result:
 
     @property
     def schedule(self) -> str:
+        """The winner, with the user's names."""
         return self.account.schedule(self.decision.schedule)
 
     @property
@@ -120,6 +122,7 @@ class Result:
 
     @property
     def failed(self) -> int:
+        """How many trials have no time."""
         return sum(run.milliseconds is None for run in self.runs)
 
     @property

@@ -55,6 +55,7 @@ class CompileTime:
 
     @property
     def seconds(self) -> float:
+        """Seconds from the text to a loaded kernel."""
         return self.lowering + self.compiling
 
 

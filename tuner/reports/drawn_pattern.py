@@ -46,10 +46,12 @@ class DrawnPattern(Pattern):
 
     @property
     def pattern(self) -> Pattern:
+        """The pattern itself, as tensors have it."""
         return self
 
     @property
     def nnz(self) -> int:
+        """How many entries are expected, rounded."""
         return round(self.density * math.prod(self.shape))
 
     def counts(self, grid: Sequence[int]) -> NDArray[np.int64]:

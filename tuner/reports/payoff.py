@@ -50,6 +50,7 @@ class Point(Taken):
 
     @property
     def speedup(self) -> float:
+        """How many times as fast the best of the frontier is as the default."""
         return self.default / self.best
 
 

@@ -39,10 +39,12 @@ class Series:
 
     @property
     def median(self) -> float:
+        """Median seconds a run."""
         return median(self.times)
 
     @property
     def least(self) -> float:
+        """Least seconds a run."""
         return min(self.times)
 
     @property

@@ -27,6 +27,7 @@ class Taken:
 
     @property
     def text(self) -> str:
+        """Machine, date and commit, as pages show them."""
         return f"{self.machine or 'machine unknown'}, {self.date or 'date unknown'}, commit {self.commit or 'unknown'}"
 
 
@@ -53,10 +54,12 @@ class Row(Taken):
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
+        """What tells the rows of a file apart."""
         return self.figure, self.kernel, self.input, self.variant, self.threads
 
     @property
     def race(self) -> tuple[str, str, str]:
+        """Figure, kernel and input: rows for which these are equal ran in one race."""
         return self.figure, self.kernel, self.input
 
 

@@ -49,6 +49,7 @@ class Space:
 
     @cached_property
     def size(self) -> int:
+        """How many schedules the templates stand for; those that several share count several times."""
         return sum(template.count for template in self.templates)
 
     @cached_property

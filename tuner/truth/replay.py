@@ -49,10 +49,12 @@ class Replay:
 
     @property
     def best(self) -> TablePoint:
+        """The fastest point among the trials that have a time."""
         return min((step.point for step in self.steps if step.point.seconds is not None), key=lambda point: point.seconds or 0.0)
 
     @property
     def failed(self) -> int:
+        """How many trials have no time."""
         return sum(step.point.seconds is None for step in self.steps)
 
     def as_json(self) -> dict[str, Any]:

@@ -82,6 +82,7 @@ class TruthTable:
 
     @property
     def default(self) -> TablePoint:
+        """The point of the default schedule, whose text is empty."""
         return next(point for point in self.points if not point.schedule)
 
     @property

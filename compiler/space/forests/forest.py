@@ -79,6 +79,7 @@ class Forest:
 
     @property
     def path(self) -> Path:
+        """The terms in order of execution, without their loops."""
         return tuple(place.term for place in self.placed)
 
     @property

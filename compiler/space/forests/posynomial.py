@@ -96,6 +96,7 @@ class Peak:
 
     @property
     def symbols(self) -> frozenset[str]:
+        """The symbols that occur in any part."""
         return frozenset().union(*(one.symbols for one in self.parts))
 
     def at(self, values: Mapping[str, float]) -> float:

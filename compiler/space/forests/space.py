@@ -67,6 +67,7 @@ class Forests:
 
     @cached_property
     def over_fibres(self) -> tuple[Forests, ...]:
+        """The spaces in which terms go through outermost levels of an operand by positions, one for each stretch of such levels."""
         return tuple(self._through(merged) for merged in by_fibres(self.contraction, self.default.formats))
 
     def _through(self, contraction: Contraction) -> Forests:
