@@ -19,7 +19,7 @@ from ..compiler.errors import DatabaseError
 from ..compiler.units import is_processor
 from .database.interchange import read_json_lines
 from .records import STOPPED, Decision, Workload, to_json
-from .urls import SHIPPED, shipped_file
+from .urls import SHIPPED, file_stamp, shipped_file
 
 MOST_BYTES = 1_000_000
 """Most bytes of the file."""
@@ -45,13 +45,13 @@ def shipped_decisions(workload: Workload, any_threads: bool = False) -> tuple[De
         if os.environ.get(SHIPPED):
             raise DatabaseError(f"{SHIPPED} names {file}, which is no file; set it to '' where no schedules are to ship")
         return ()
-    return _read(file, asked)
+    return _read(file, file_stamp(str(file)), asked)
 
 
 @cache
-def _read(file: Path, workload: Workload) -> tuple[Decision, ...]:
+def _read(file: Path, _stamp: tuple[int, ...] | None, workload: Workload) -> tuple[Decision, ...]:
     """Return the decisions in a file for a workload on any machine, with any number of threads where that of the workload is 0. Their
-    schedules are checked when they are used."""
+    schedules are checked when they are used. A file that has changed (its stamp) is read again."""
     threads = {"threads": workload.threads} if workload.threads else {}
     like = {"expression": workload.kernel, "formats": workload.formats, "dtype": workload.dtype, "target": workload.target, **threads}
     found = (record for record in read_json_lines(file, like=like, judged=False) if isinstance(record, Decision))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -64,8 +64,8 @@ def test_after_a_move_all_finalists_run_on_other_memory(tmp_path: Path) -> None:
             assert made.burst(schedule, 1, 3, False)["status"] == "ok"
         assert made.move() == {"status": "ok", "moved": True}
     made.burst("a", 1, 3, False)
-    places = list(dict.fromkeys(machine.places))
-    assert len(places) == 4, "both schedules run in the same place"
+    places = [place for place, _ in groupby(machine.places)]
+    assert len(places) == 4, "both schedules run in the same place"  # where the last move but one had left may be taken again
     assert all(one[0] != other[0] and one[1] != other[1] for one, other in pairwise(places))
 
 
