@@ -38,7 +38,12 @@ MOST_ORDERS = 24
 
 def converting(stored: Format, wanted: Format) -> float:
     """Return the operations to convert one entry from a format into another one."""
-    return SORTING if len(stored.order) > 2 and not stored.is_dense and stored.order != wanted.order else CONVERSION
+    return CONVERSION if stored.is_dense or stored.order == wanted.order else turning(len(stored.order))
+
+
+def turning(modes: int) -> float:
+    """Return the operations to bring one entry of a sparse operand of so many modes into another order of these."""
+    return SORTING if modes > 2 else CONVERSION
 
 
 def result_first(start: Structure, situation: Situation) -> Iterator[Structure]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sparsetune.tuner import lookup
 from sparsetune.tuner.cli import run
+from sparsetune.tuner.constants import Constants
 from sparsetune.tuner.urls import SHIPPED
 
 
@@ -18,6 +19,13 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.touch()
     monkeypatch.setenv(SHIPPED, str(file))
     return file
+
+
+@pytest.fixture
+def usual_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The static model knows nothing of this machine but its caches."""
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
+    monkeypatch.setattr("sparsetune.tuner.costs.machine_constants", Constants)
 
 
 @pytest.fixture

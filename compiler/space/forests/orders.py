@@ -12,7 +12,7 @@ from itertools import accumulate, chain, permutations, product
 
 from ...concrete.nodes import Program
 from ...schedule.schedule import Schedule
-from ..conversions import CONVERSION
+from ..conversions import turning
 from .contraction import Contraction
 from .costs import Costs, costs_of, position_symbols, positions
 from .forest import Forest
@@ -110,7 +110,7 @@ def whole_costs(space: Forests, costs: Costs) -> Costs:
         space: of the forests.
         costs: of the forests alone, in the symbols of operands as they read them.
     """
-    names, copied, deepest = dict[str, str](), Posynomial(), 0
+    names, copied, spent, deepest = dict[str, str](), Posynomial(), Posynomial(), 0
     for operand, _ in space.contraction.chains:
         access = space.contraction.operands[operand]
         form = space.default.formats[access.tensor]
@@ -119,11 +119,12 @@ def whole_costs(space: Forests, costs: Costs) -> Costs:
         if read != stored:
             symbols = position_symbols(access.tensor, stored, read)
             names |= {f"nnz_{access.tensor}_{level}": symbol for level, symbol in enumerate(symbols, 1)}
-            copied += positions(access.tensor, form, stored, len(stored) - 1)
+            own = positions(access.tensor, form, stored, len(stored) - 1)
+            copied, spent = copied + own, spent + own.scaled(int(turning(len(stored))))
             deepest = max(deepest, len(stored))
     if not deepest:
         return costs
-    time, memory = costs.time.renamed(names) + copied.scaled(int(CONVERSION)), costs.memory.renamed(names) + copied
+    time, memory = costs.time.renamed(names) + spent, costs.memory.renamed(names) + copied
     return Costs(time, memory, max(costs.loop_depth, deepest), max(costs.memory_depth, deepest))
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from ...frozen import frozen
-from ..conversions import CONVERSION, SORTING
+from ..conversions import turning
 from ..joins import Joins, Scan, join
 from .bound import LeastWork
 from .choice import cheapest, paths_of
@@ -54,7 +54,7 @@ def transposed(contraction: Contraction, sizes: Sizes, joins: Joins, limit: floa
     if len(contraction.chains) != 1 or contraction.fibres is not None:
         return
     ((operand, chain),) = contraction.chains
-    converting = (SORTING if len(chain) > 2 else CONVERSION) * sizes.fibres[operand][-1]
+    converting = turning(len(chain)) * sizes.fibres[operand][-1]
     if len(chain) > MOST_LEVELS or converting >= limit:
         return
     hopeful: list[tuple[float, tuple[int, ...], Contraction, Sizes]] = []
