@@ -16,7 +16,7 @@ from ..levels.level import Level
 from ..levels.segments import Segmented
 from ..notation.nodes import Access
 from .context import Context
-from .recovery import Here, coordinate, known, root_of, whole_range
+from .recovery import Here, root_of, whole_range
 from .resolve import Body
 from .scope import Scope, Window
 
@@ -143,10 +143,9 @@ def coordinate_range(context: Context, scope: Scope, between: Between) -> Window
     """
     source = entries_of(context, context.graph.position_relation(between.positions).position)
     access, chain = position_chain(context, source)
-    scope = _resolved_above(context, scope, access, chain[0])
     place, tile = scope.place(access), tile_of(context, scope, source) or Window(ZERO, context.size(chain[0]))
     level = context.tensors.storage(scope, access).levels[place.depth].below(place)
-    if level.index != chain[0]:  # the statement does not read the access: no window of positions cuts its loop
+    if level.index != chain[0]:  # the statement does not read the access, so that no window of positions cuts its loop
         return tile
     whole = all_positions(context, scope, source)
     own = window(context, scope, root_of(context, scope, between.positions))
@@ -157,18 +156,6 @@ def coordinate_range(context: Context, scope: Scope, between: Between) -> Window
     low = Select(compare("<=", own.low, whole.low), tile.low, within, I64)
     high = Select(compare(">=", own.high, whole.high), tile.high, level.coordinate(own.high), I64)
     return Window(low, high)
-
-
-def _resolved_above(context: Context, scope: Scope, access: Access, index: str) -> Scope:
-    """Return the scope in which an access is resolved down to the level of an index, as far as full levels lie above.
-
-    A statement that does not read the access, such as one that reads a workspace filled from it, has not resolved these.
-    """
-    for level in context.tensors.storage(scope, access).levels[scope.place(access).depth :]:
-        if level.index == index or not level.kind.full or coordinate(context, scope, level.index) is None:
-            break
-        scope = scope.at(access, level.descend(scope.place(access), known(context, scope)))
-    return scope
 
 
 def narrowed(context: Context, scope: Scope, index: str, part: Window) -> Scope:

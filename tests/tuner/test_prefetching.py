@@ -1,7 +1,8 @@
-"""Which prefetches the static choice asks for, by the pattern of what is gathered and the constants of a machine."""
+"""What of a pattern is gathered from afar, and which prefetches the static choice asks for."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,47 @@ from static_choices import spmm, spmv
 pytestmark = pytest.mark.usefixtures("usual_constants")
 
 RNG = np.random.default_rng(5)
+
+
+def test_what_is_gathered_at_random_is_scattered_and_what_runs_along_is_not() -> None:
+    scattered = scipy.sparse.random_array((4000, 50_000), density=1e-3, rng=RNG, format="csr")
+    assert scattered_share(tensor(scattered), 1, 512) > 0.8
+    assert scattered_share(tensor(scattered), 1, 60_000) == 0.0
+    assert scattered_share(generate("random:banded:40000:bandwidth=5", "csr"), 1, 512) < 0.02
+    few = scipy.sparse.random_array((4000, 50_000), density=1e-3, rng=RNG, format="csr")
+    few.indices[:] = few.indices % 300 * 100
+    few.sum_duplicates()
+    assert scattered_share(tensor(few), 1, 4096) < 0.02  # what is used again and again stays in the cache
+
+
+def missed(coordinates: np.ndarray, rows: int) -> float:
+    """Which share of the rows that are asked for in turn, again and again, is not in a cache that holds so many and loses the one not used
+    for longest, and does not follow one that is."""
+    cache, count = OrderedDict[int, None](), 0
+    for place, row in enumerate(2 * coordinates.tolist()):
+        if row in cache:
+            cache.move_to_end(row)
+            continue
+        count += place >= len(coordinates) and row - 1 not in cache
+        cache[row] = None
+        if len(cache) > rows:
+            cache.popitem(last=False)
+    return count / len(coordinates)
+
+
+GATHERED = [
+    "random:uniform:20000x20000:nnz=1e5", "random:uniform:300x60000:nnz=6e4", "random:banded:8000:bandwidth=6", "random:stencil5:120x120",
+    "random:zipf:20000x20000:nnz=1e5", "random:rmat:scale=14:nnz=1e5", "random:skewed:20000x20000:nnz=1e5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [300, 2000, 12_000])
+@pytest.mark.parametrize("name", GATHERED)
+def test_what_is_scattered_is_what_a_cache_loses(name: str, rows: int) -> None:
+    matrix = generate(name, "csr")
+    coordinates = matrix.levels[1].crd
+    assert coordinates is not None
+    assert scattered_share(matrix, 1, rows) == pytest.approx(missed(coordinates, rows), abs=0.06)
 
 
 def test_rows_are_prefetched_where_no_cache_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,13 @@ def test_samples_of_many_rows_tell_what_all_of_them_would() -> None:
     assert ends(RANDOM.permutation(repeated)).surprises > 0.3 * len(repeated)
 
 
+@pytest.mark.parametrize("period", [300, 1500])
+def test_samples_are_long_enough_to_see_what_follows_a_history_again(period: int) -> None:
+    """Lengths at random, again and again: after one period a processor foresees them."""
+    repeated = np.tile(RANDOM.integers(1, 9, period), 60_000 // period)
+    assert ends(repeated).surprises < 0.12 * len(repeated)
+
+
 def test_equal_rows_of_one_entry_take_as_long_one_by_one_as_in_batches() -> None:
     assert 0.93 < ends(np.ones(5000, int)).alone_over_batched(0) < 1
 

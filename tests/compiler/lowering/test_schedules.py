@@ -182,6 +182,18 @@ def test_accumulators_of_threads_share_no_cache_line() -> None:
     assert "a_stride" in source
 
 
+def test_stores_to_one_tensor_share_its_private_copies() -> None:
+    """Each point of the merge of two operands has a store of its own."""
+    rng = np.random.default_rng(5)
+    a, b = (np.where(rng.random((30, 20)) < 0.4, rng.integers(1, 9, (30, 20)), 0) for _ in "ab")
+    x, z = rng.integers(0, 5, (2, 30))
+    kernel = st.compile(
+        "y(j) = A(i,j) * x(i) + B(i,j) * z(i)", {"A": "csr", "B": "csr"}, schedule="reorder(i, j); parallelize(i, cpu_thread, temporary)",
+    )  # fmt: skip
+    assert kernel.source.count("y_copies = st_allocate") == 1
+    assert np.array_equal(kernel(A=a, B=b, x=x, z=z, threads=3), x @ a + z @ b)
+
+
 def test_prefetch_names_an_operand_or_one_access_of_it() -> None:
     by_name, by_access, none = (
         st.compile(SPMM, {"A": "csr"}, schedule=text).source.count("st_prefetch(")
