@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 import sparsetune as st
-from differential import cases, formats
-from differential.runner import run_given
+from differential import formats
+from kind_checks import check_random_expressions
 from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.ir.arithmetic import ZERO, add, compare, multiply, quotient, remainder
@@ -162,21 +161,9 @@ def test_results_are_written_in_it(flagged: LevelKind, schedule: str, target: st
 
 @pytest.mark.cc
 def test_random_expressions_agree_with_the_oracle(flagged: LevelKind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The random cases of ``differential``, with this kind in place of every bitmap."""
-
-    def with_flags(rng: Random, order: int) -> Format:
-        form = formats.random_format(rng, order)
-        return Format(tuple(flagged if kind is formats.BITMAP else kind for kind in form.levels), form.order)
-
-    monkeypatch.setattr(cases, "random_format", with_flags)
-
     def entries(made: Tensor) -> Any:
         kinds = tuple("bitmap" if kind is flagged else kind for kind in made.format.levels)
         return stored_entries(made.convert(Format(kinds, made.format.order)))
 
     monkeypatch.setattr("differential.compare.stored_entries", entries)
-    drawn = [cases.random_case(seed) for seed in range(6_000, 6_250)]
-    having = [case for case in drawn if any(flagged in form.levels for form in case.formats.values())]
-    assert len(having) > 30
-    failures = run_given(having, interpreted_every=4)
-    assert not failures, "\n".join(map(str, failures))
+    check_random_expressions(flagged, formats.BITMAP, range(6_000, 6_250), 31, monkeypatch)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from random import Random
 
 import numpy as np
 import pytest
 import sparsetune as st
-from differential import cases, formats
-from differential.runner import run_given
+from differential import formats
+from kind_checks import SCHEDULES, check_conversions, check_random_expressions
 from sparsetune.compiler.errors import DataError, FormatError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.ir.arithmetic import ONE, ZERO, add, compare, maximum, minimum, subtract
@@ -152,11 +151,8 @@ def test_a_kind_without_crd_says_all_that_would_read_it(method: str) -> None:
 def test_tensors_in_the_format(runs: LevelKind) -> None:
     dense = matrix()
     stored = st.tensor(dense, "dense, runs")
-    assert stored.nnz == np.count_nonzero(dense)
     assert len(stored.levels[1].parts["firsts"]) < stored.nnz / 3
-    for other in ("csr", "csc", "runs, runs", "dense, runs; 1, 0", "coo", "dn", "db", "dp"):
-        assert np.array_equal(stored.convert(other).to_numpy(), dense)
-        assert np.array_equal(st.tensor(dense, other).convert("dr").to_numpy(), dense)
+    check_conversions(dense, "dense, runs", ("csr", "csc", "runs, runs", "dense, runs; 1, 0", "coo", "dn", "db", "dp"))
     again = Tensor(stored.shape, stored.format, stored.levels, stored.values)
     assert np.array_equal(again.to_numpy(), dense)
     wrong = stored.levels[1].having(firsts=stored.levels[1].parts["firsts"] + 40)
@@ -165,17 +161,7 @@ def test_tensors_in_the_format(runs: LevelKind) -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        "",
-        "parallelize(i, cpu_thread, no_races, static); prefetch(j, x, 4)",
-        "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 8); parallelize(p0, cpu_thread, atomics, static)",
-        "pos(j, p, A); split(p, p0, p1, 3); unroll(p1, 3)",
-        "split(j, j0, j1, 10); reorder(j0, i, j1)",
-        "reorder(j, i); protocol(A, step, locate)",
-    ],
-)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_kernels_follow_the_runs(runs: LevelKind, schedule: str) -> None:
     dense, x = matrix(), np.random.default_rng(1).standard_normal(40)
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "dense, runs"}, schedule=schedule)
@@ -184,15 +170,4 @@ def test_kernels_follow_the_runs(runs: LevelKind, schedule: str) -> None:
 
 @pytest.mark.cc
 def test_random_expressions_agree_with_the_oracle(runs: LevelKind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The random cases of ``differential``, with this kind in place of every narrow level."""
-
-    def with_runs(rng: Random, order: int) -> Format:
-        form = formats.random_format(rng, order)
-        return Format(tuple(runs if kind is formats.NARROW else kind for kind in form.levels), form.order)
-
-    monkeypatch.setattr(cases, "random_format", with_runs)
-    drawn = [cases.random_case(seed) for seed in range(5_000, 5_400)]
-    having = [case for case in drawn if any(runs in form.levels for form in case.formats.values())]
-    assert len(having) > 80
-    failures = run_given(having, interpreted_every=4)
-    assert not failures, "\n".join(map(str, failures))
+    check_random_expressions(runs, formats.NARROW, range(5_000, 5_400), 81, monkeypatch)

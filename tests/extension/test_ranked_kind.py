@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from random import Random
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 import sparsetune as st
-from differential import cases, formats
-from differential.runner import run_given
+from differential import formats
+from kind_checks import SCHEDULES, check_conversions, check_random_expressions
 from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, quotient, remainder, subtract
@@ -171,10 +170,7 @@ def matrix(rows: int = 30, columns: int = 150, seed: int = 0) -> np.ndarray:
 def test_tensors_in_the_format(ranked: LevelKind) -> None:
     dense = matrix()
     stored = st.tensor(dense, "dense, ranked")
-    assert stored.nnz == np.count_nonzero(dense)
-    for other in ("csr", "csc", "ranked, ranked", "dense, ranked; 1, 0", "coo", "dn", "db", "dp", "hk"):
-        assert np.array_equal(stored.convert(other).to_numpy(), dense)
-        assert np.array_equal(st.tensor(dense, other).convert("dk").to_numpy(), dense)
+    check_conversions(dense, "dense, ranked", ("csr", "csc", "ranked, ranked", "dense, ranked; 1, 0", "coo", "dn", "db", "dp", "hk"))
     assert np.array_equal(Tensor(stored.shape, stored.format, stored.levels, stored.values).to_numpy(), dense)
     wrong = stored.levels[1].having(ranks=stored.levels[1].parts["ranks"] + 1)
     with pytest.raises(DataError, match="has ranks that count bits"):
@@ -182,18 +178,7 @@ def test_tensors_in_the_format(ranked: LevelKind) -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        "",
-        "parallelize(i, cpu_thread, no_races, static); prefetch(j, x, 4)",
-        "collapse(i, j, f); pos(f, p, A); split_up(p, p0, p1, 8); parallelize(p0, cpu_thread, atomics, static)",
-        "pos(j, p, A); split(p, p0, p1, 3); unroll(p1, 3)",
-        "split(j, j0, j1, 10); reorder(j0, i, j1)",
-        "reorder(j, i); protocol(A, step, locate)",
-        "parallelize(j, cpu_vector, parallel_reduction)",
-    ],
-)
+@pytest.mark.parametrize("schedule", [*SCHEDULES, "parallelize(j, cpu_vector, parallel_reduction)"])
 def test_kernels_find_the_bits(ranked: LevelKind, schedule: str) -> None:
     dense, x = matrix(), np.random.default_rng(1).standard_normal(150)
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "dense, ranked"}, schedule=schedule)
@@ -216,15 +201,4 @@ def test_results_are_converted_into_it(ranked: LevelKind) -> None:
 
 @pytest.mark.cc
 def test_random_expressions_agree_with_the_oracle(ranked: LevelKind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The random cases of ``differential``, with this kind in place of every narrow level."""
-
-    def with_ranked(rng: Random, order: int) -> Format:
-        form = formats.random_format(rng, order)
-        return Format(tuple(ranked if kind is formats.NARROW else kind for kind in form.levels), form.order)
-
-    monkeypatch.setattr(cases, "random_format", with_ranked)
-    drawn = [cases.random_case(seed) for seed in range(5_000, 5_150)]
-    having = [case for case in drawn if any(ranked in form.levels for form in case.formats.values())]
-    assert len(having) > 20
-    failures = run_given(having, interpreted_every=4)
-    assert not failures, "\n".join(map(str, failures))
+    check_random_expressions(ranked, formats.NARROW, range(5_000, 5_150), 21, monkeypatch)
