@@ -48,6 +48,7 @@ _AFAR = 0.25  # share of misses from which on a loop waits for what it gathers, 
 _FEW_ROWS = 2**9  # most rows with which a call takes no longer than looking for a better schedule; their ends are not looked at
 _NEAR_SHARE = 0.25  # share of the last level of cache up to which entries come as fast as short rows are summed
 _CACHE_SHARE = 0.5  # share of the last level of cache that one operand has to itself
+_SUMMED_SHARE = 0.5  # share of the second level of cache beyond which sums over rows take as long as over rows from outside, as measured
 
 
 @frozen
@@ -261,15 +262,17 @@ def _gathered(
     operand = problem.operand(name)
     if operand is None or not operand.format.is_dense:
         return Gathered(0.0, 0.0, 1.0)
+    summed = _is_summed(problem, name, originals)
+    second = _level_bytes(2) if not summed else int(_SUMMED_SHARE * _level_bytes(2))
     near, outside, far = (
         max((_scattered(problem, operand, name, size, *where) for where in places), default=0.0)
-        for size in (_level_bytes(1), _level_bytes(2), int(_CACHE_SHARE * this_machine().last_level_cache))
+        for size in (_level_bytes(1), second, int(_CACHE_SHARE * this_machine().last_level_cache))
     )
     near, far = max(near, outside), min(far, outside)
     read = (access for access in accesses(problem.assignment.value) if access.tensor == name)
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
     row = operand.nbytes / max(rows, 1)
-    gains = machine_constants().prefetched(_is_summed(problem, name, originals))
+    gains = machine_constants().prefetched(summed)
     return Gathered(near, row, time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each)))
 
 

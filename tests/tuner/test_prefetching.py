@@ -114,6 +114,22 @@ def test_rows_of_operands_that_one_coordinate_chooses_are_all_prefetched_or_none
     assert ("prefetch(j, D, 8)" in chosen, "prefetch(j, E, 8)" in chosen) == (asked, asked), "with both, half as far ahead"
 
 
+def test_sums_over_rows_wait_for_them_where_these_take_more_than_half_of_the_second_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum takes as long as one over rows from outside; rows that are added to others come in time from all of the level."""
+    constants = Constants(summed_hit=1.0, summed_miss=1.3, prefetch_hit=1.0, prefetch_miss=1.3)
+    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**20, 64, 1), CacheLevel(3, 2**25, 64, 2)))
+    monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+
+    def is_asked_for(size: int) -> tuple[bool, bool]:
+        matrix, rows = generate(f"random:uniform:{size}x{size}:nnz={10 * size}", "csr"), np.ones((size, 16))
+        summed = make_problem("C(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": matrix, "U": rows, "V": rows}, "csr", threads=1)
+        return "prefetch(j, V" in str(model_choice(summed)), "prefetch(j, X" in str(model_choice(spmm(matrix, 16)))
+
+    assert is_asked_for(3000) == (False, False)
+    assert is_asked_for(6500) == (True, False)
+
+
 def test_rows_that_are_mostly_near_are_not_counted_among_those_a_loop_waits_for() -> None:
     far, near = Gathered(0.8, 256.0, 0.9), Gathered(0.1, 128.0, 1.2)
     assert far.together([near]) == far
