@@ -38,6 +38,7 @@ _SHARED = "parallelize(i, cpu_thread, no_races, {})"
 _RANDOM_ROWS = tuple(round(2 ** (half / 2)) for half in range(24, 34))  # of operands with rows of random lengths
 _RANDOM_ENTRIES = 6  # of such a row on average; ends of shorter ones are remembered better
 _FORGOTTEN = 1.3  # least time of a row over that in a smaller operand, where ends of rows are not remembered
+_LEAST_START = 5e-7  # seconds: a line of cache goes from core to core and back a few times, whatever one measurement says
 _IN_VECTORS = "parallelize(j, cpu_vector, parallel_reduction)"
 
 
@@ -117,10 +118,15 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
         constants["halved"] = halves / whole
     if threads > 1:
         _, (alone, together) = times(64, 64, 256, "", _SHARED.format("static"))
-        constants["start"] = max(together - alone / threads, usual.start / 6)
+        constants["start"] = start_of_threads(alone, together, threads)
         _, (whole, pieces) = times(4096, 4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
         constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 10)
     return Constants(**constants)
+
+
+def start_of_threads(alone: float, together: float, threads: int) -> float:
+    """Return the seconds that threads take to begin and to end, from the seconds of a small loop by one thread and by all together."""
+    return max(together - alone / threads, _LEAST_START)
 
 
 def remembered_surprises(times: Mapping[float, float]) -> float:
