@@ -4,6 +4,7 @@ In each iteration of the loops around it (``iterations``) an assignment costs it
 fused to it), and one operation for each value that it loads or stores, more where the array is larger than a cache. Values in registers,
 and values that the innermost loop does not move through, cost nothing. A loop over contiguous values of dense tensors counts by vectors,
 and costs something each time it starts. Where stored operands meet, a loop steps through all that each of them stores.
+Matrix products by BLAS have a cost of their own (``routines``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .constants import machine_constants
 from .cut_rows import CutRows
 from .loads import Loads
 from .problem import Problem
+from .routines import matrix_product
 from .stepping import Stepping
 
 _HALVED = 2.0  # operations that adding one half of a vector to the other costs
@@ -90,6 +92,8 @@ class _Costs(Loads, Stepping, CutRows):
         )
 
     def _leaf(self, address: Address, leaf: Assign) -> float:
+        if any(isinstance(frame, Forall) and frame.tag.routine == "gemm" for frame in frames(self._program.statement, address)):
+            return self._by_blas(address, leaf)
         loops = enclosing_loops(self._program.statement, address)
         iterations = self._points(self._covered(address), address, leaf)
         first = self._summed_first(leaf, loops)
@@ -120,6 +124,17 @@ class _Costs(Loads, Stepping, CutRows):
         start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
         again = self.passed_again(leaf, loops, iterations) + (0.0 if held is not None or in_tiles else self.filled_before(leaf))
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
+
+    def _by_blas(self, address: Address, leaf: Assign) -> float:
+        """Return what an assignment costs whose three innermost loops are a matrix product by BLAS, which takes several threads where no
+        loop around it does."""
+        loops = enclosing_loops(self._program.statement, address)
+        around, own = loops[:-3], loops[-3:]
+        dealt = any(isinstance(frame, Forall) and frame.tag.is_threaded for frame in frames(self._program.statement, address))
+        kept = [self._length(loop) for loop in own if loop in leaf.target.indices]
+        summed = [self._length(loop) for loop in own if loop not in leaf.target.indices]
+        each = matrix_product(*kept, *summed, threads=1 if dealt else self._problem.threads)
+        return self._shared_out(address, self._points(self._originals(around), address, leaf) * each, leaf)
 
     def _vector_loop(self, address: Address, leaf: Assign) -> str | None:
         """Return the loop whose iterations become lanes of vectors, with the loops inside running for all of them at once

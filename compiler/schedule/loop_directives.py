@@ -11,7 +11,7 @@ from ..concrete.relations import BoundRelation, PosRelation, Relation, SplitRela
 from ..notation.printer import show
 from ..units import UNITS
 from . import directives as d
-from .addresses import Address, accesses_meant, at, chain, enclosing_loops, everywhere, find_loop, follow, put, show_paths
+from .addresses import Address, accesses_meant, at, chain, enclosing_loops, everywhere, find_loop, follow, frames, put, show_paths
 from .context import LARGEST_CHUNK, MOST_COPIES, Context, check_new, check_positive
 from .dependence import graph_of
 from .rules import Rule, refuse
@@ -184,6 +184,9 @@ def _tagged(program: Program, index: str, path: tuple[int, ...] | None, **change
     address = find_loop(program.statement, index, path)
     loop = at(program.statement, address)
     assert isinstance(loop, Forall)
+    for frame in (*frames(program.statement, address), loop):
+        if isinstance(frame, Forall) and frame.tag.routine is not None:
+            refuse(Rule.CALL_DENSE, f"{frame.tag.routine} does loop {index} already")
     return replace(program, statement=put(program.statement, address, replace(loop, tag=replace(loop.tag, **changes))))
 
 

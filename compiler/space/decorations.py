@@ -163,11 +163,14 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
     graph, tree = graph_of(program.relations), situation.tree(program)
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
+        able = situation.blas and situation.formats[result_leaf(program)[1].target.tensor].is_dense and not program.relations
+        by_blas = tuple(_by_blas(program, address, leaf, situation)) if able else ()
+        usually = [hole for hole in by_blas if hole.usual is not None]
+        yield from usually  # before vectors of a sum in the same loops: only one of the two is admitted
         if around and isinstance(around[-1], Forall):
             loop = around[-1].index
             yield from _innermost(program, address, leaf, loop, graph, tree, _has_short_rows(leaf, loop, graph, situation))
-        if situation.blas and situation.formats[result_leaf(program)[1].target.tensor].is_dense and not program.relations:
-            yield from _by_blas(program, address, leaf, situation)
+        yield from (hole for hole in by_blas if hole not in usually)
     yield from _prefetches(program, situation, graph)
     yield from _streams(program, situation, graph)
     if not situation.formats[result_leaf(program)[1].target.tensor].is_dense and not shares_pattern(program, situation):

@@ -134,6 +134,8 @@ CASES = [
         2,
         "gemm is 3 loops around one assignment; here are 2",
     ),
+    Case(Rule.CALL_DENSE, DENSE, "call([], gemm)", "call([], gemm); parallelize(k, cpu_vector, parallel_reduction)", 2,
+         "gemm does loop k already"),
     Case(
         Rule.ADDENDS_FIRST,
         MTTKRP,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from ...deadline import TimeOver
 from ...errors import ExpressionError, ScheduleError
 from ...notation.nodes import Assignment
-from ...schedule.directives import WorkspaceDirective
+from ...schedule.directives import Join, WorkspaceDirective
 from ...schedule.schedule import Schedule
 from ..situation import Situation, Structure, further
 from ..template import Template
@@ -44,6 +44,8 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
     found = list(promising(contraction, sizes, MOST_FORESTS, half.watch))
     for forest in found:
         yield from _structure(forest, forests, situation)
+        if situation.blas and not contraction.chains:
+            yield from _structure(forest, forests, situation, apart=True)
     if found:
         least = evaluated(found[0], work(sizes))
         for forest in _over_fibres(forests, situation, NEAR * least, half.watch):
@@ -51,12 +53,15 @@ def forest_structures(assignment: Assignment, situation: Situation) -> Iterator[
         yield from _transposed(forests, sizes, situation, least, half.watch)
 
 
-def _structure(forest: Forest, forests: Forests, situation: Situation) -> Iterator[Structure]:
-    """Yield a forest as a structure, unless it cannot be carried out."""
+def _structure(forest: Forest, forests: Forests, situation: Situation, apart: bool = False) -> Iterator[Structure]:
+    """Yield a forest as a structure, unless it cannot be carried out; ``apart``: with the same terms, which share no loops, so that BLAS
+    may do them."""
     try:
         schedule = _plain(forests.spelled(forest))
     except ScheduleError:
         return
+    if apart:
+        schedule = Schedule([one for one in schedule if not isinstance(one, Join)])
     program = further(situation.program, schedule, situation)
     if program is not None:
         yield Structure(Template(schedule.directives), program, "conversion" if forests.conversions else "forest")

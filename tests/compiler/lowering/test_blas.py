@@ -168,7 +168,7 @@ def test_the_blas_of_scipy_tells_its_threads() -> None:
         ("C(i,j) = A(i,k) * B(j,j)", {}, "call([], gemv)", "is not what gemv computes"),
         ("C(i) = A(i) + B(i)", {}, "call([], axpy)", "is no product"),
         ("C(i,j) = A(i,k) * B(k,j)", {}, "reorder(k,i,j); call([], axpy); parallelize(k, cpu_thread, atomics)", "may meet at one"),
-        ("C(i,j) = A(i,k) * B(k,j)", {}, "reorder(i,k,j); call([], axpy); parallelize(j, cpu_vector, no_races)", "dealt out"),
+        ("C(i,j) = A(i,k) * B(k,j)", {}, "reorder(i,k,j); call([], axpy); parallelize(j, cpu_vector, no_races)", "does loop j already"),
     ],
 )
 def test_what_is_refused(expression: str, options: dict[str, Any], schedule: str, message: str) -> None:
