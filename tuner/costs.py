@@ -34,6 +34,7 @@ _HALVED = 2.0  # operations that adding one half of a vector to the other costs
 _STEP = 2.0  # operations that going on to the next stored coordinate costs
 _STRAIGHT_VECTORS = 1  # longest innermost loop, in vectors, that is compiled without a branch
 _HELD_REGISTERS = 16  # most registers that hold a result while it is summed up
+_BESIDE = 2.0  # operations that load and store an element of a row that is summed beside the result and too long for registers
 _ATOMIC = 10.0  # operations that an atomic update costs
 _UNORDERED = 60.0  # further operations for an entry of a sparse result that is written in another order than it is stored in
 
@@ -113,6 +114,7 @@ class _Costs(Loads, Stepping, CutRows):
         elements = self._far_elements(leaf.target, self._along(leaf.target)) if in_tiles else 0.0  # empty ones are stored too
         reached = self._reached(leaf, innermost, leaf.target in streamed) * self.jumped(leaf, loops)
         stored = 2.0 * reached * max(min(iterations, sums), elements) / max(1.0, iterations)
+        stored += _BESIDE if gathered and self._row_elements(leaf, loops) > self._held_room() else 0.0
         written = stored if self._moves(leaf.target, innermost) else 0.0
         held, kept = self._held(leaf.target, loops), 0.0
         if held is not None and any(self._moves(leaf.target, set(self._graph.originals(loop))) for loop in loops[held:]):
@@ -223,13 +225,20 @@ class _Costs(Loads, Stepping, CutRows):
         form = self._formats.get(target.tensor)
         if form is not None and not form.is_dense:
             return None
-        room = _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
+        room = self._held_room()
         return next((place for place in places if self._held_elements(target, loops[place:]) <= room), None)
+
+    def _held_room(self) -> float:
+        """Return how many elements of a sum stay in registers."""
+        return _HELD_REGISTERS * this_machine().vector_bytes / self._problem.dtype.itemsize
 
     def _is_gathered(self, leaf: Assign, loops: Sequence[str]) -> bool:
         """Return whether a row that loops through positions sum is short enough to be kept beside the result until it is done."""
-        inside = loops[loops.index(self._through_positions(loops)[-1]) + 1 :]
-        return self._held_elements(leaf.target, inside) <= LONGEST_ROW
+        return self._row_elements(leaf, loops) <= LONGEST_ROW
+
+    def _row_elements(self, leaf: Assign, loops: Sequence[str]) -> float:
+        """Return how many elements of the result one position adds to, in a nest with a loop through positions."""
+        return self._held_elements(leaf.target, loops[loops.index(self._through_positions(loops)[-1]) + 1 :])
 
     def _runs_in_tiles(self, address: Address) -> bool:
         """Return whether threads have tiles of positions, whose whole rows are stored once (``passes.whole_rows``)."""
