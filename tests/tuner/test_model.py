@@ -259,3 +259,10 @@ def test_a_loop_around_one_over_other_elements_of_the_result_makes_no_vectors() 
     sources = [st.compile(problem.expression, {"T": "csf"}, dict.fromkeys("pqrs", 16), one).source for one in (rows, single)]
     assert ["_u *)&A_vals[" in source for source in sources] == [True, False], "elements are added to by vectors, or one by one"
     assert "q, r, s, p" not in str(model_choice(problem))
+
+
+def test_a_few_entries_are_not_converted_in_each_call_for_a_slight_gain() -> None:
+    source = np.random.default_rng(1)
+    operands = {"T": generate("random:uniform:800x900x700:nnz=2e4", "csf"), "C": source.random((900, 24)), "D": source.random((700, 24))}
+    operands["E"] = source.random((24, 20))
+    assert "convert" not in choice("A(i,n) = T(i,j,k) * C(j,l) * D(k,l) * E(l,n)", None, **operands)
