@@ -24,7 +24,7 @@ from .format import Format
 from .frozen import frozen
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
-from .lowering.tensors import TensorType
+from .lowering.tensor_types import TensorType
 from .notation.nodes import Access, Assignment
 from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype

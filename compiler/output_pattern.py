@@ -21,7 +21,7 @@ from .errors import ExpressionError
 from .format import Format
 from .frozen import frozen
 from .lowering.semiring import identity
-from .lowering.tensors import loop_type
+from .lowering.tensor_types import loop_type
 from .notation.nodes import Assignment
 from .shown import shown
 from .storage.construct import tensor

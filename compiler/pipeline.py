@@ -19,7 +19,7 @@ from .errors import ScheduleError
 from .format import Format
 from .kernel import Derived, Kernel
 from .lowering.lower import lower
-from .lowering.tensors import TensorType
+from .lowering.tensor_types import TensorType
 from .notation.nodes import Access, Assignment, accesses
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule

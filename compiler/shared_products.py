@@ -24,7 +24,7 @@ from .concrete.given import CONSTANT_BOUND, checked_semiring
 from .concrete.nodes import PLAIN, LoopTag
 from .concrete.one_pass import OnePass, Product
 from .format import Format, dense_format
-from .lowering.tensors import TensorType
+from .lowering.tensor_types import TensorType
 from .native.machine import this_machine
 from .native.team import thread_count
 from .notation.nodes import Access, Affine, Assignment, Mul, accesses, index_subscript

@@ -17,7 +17,7 @@ from .relations import (
     PosRelation,
     Relation,
 )
-from .shapes import Shape
+from .shapes import Shape, Through
 
 __all__ = ["Derivation", "Provenance", "Recovery"]
 
@@ -105,6 +105,12 @@ class Provenance:
         """Return what a loop over a derived variable goes through, at a place where some are known; None for original indices."""
         relation = self._made_by.get(variable)
         return None if relation is None else relation.shape(variable, self, known)
+
+    def gone_through(self, index: str, known: Container[str]) -> tuple[str, Shape | None]:
+        """Return the variable through whose range a loop goes, behind other names and open tiles, and the shape of that loop."""
+        while isinstance(shape := self.shape(index, known), Through):
+            index = shape.variable
+        return index, shape
 
     def position_relation(self, variable: str) -> PosRelation:
         """Return the relation that brought a variable into position space; only where ``space`` is "position"."""

@@ -17,7 +17,7 @@ from operator import is_
 
 from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, Workspace, nest, reads, targets, walk
-from ..concrete.shapes import Along, Between, Entries, Nest, Shape, Through
+from ..concrete.shapes import Along, Entries, Nest
 from ..frozen import frozen
 from ..ir.names import numbered
 from ..notation.nodes import Access, accesses, index_subscript
@@ -25,7 +25,7 @@ from ..units import Member
 from ..workspaces import keeps_entries
 from .context import Context
 from .privatize import PRIVATE
-from .windows import entries_of, position_chain
+from .windows import entries_of, is_cut, position_chain
 
 ROW_BYTES = 1024
 """The longest row that is kept in registers, in bytes: 16 vectors of 64 bytes, half of the registers of machines with such vectors."""
@@ -42,6 +42,10 @@ class Around:
     def inside(self, loop: Forall) -> Around:
         """Return the loops around the body of one more loop."""
         return Around((*self.loops, loop.index), (*self.members, loop.tag.member) if loop.tag.is_dealt else self.members)
+
+    def known(self, context: Context) -> set[str]:
+        """Return the indices whose values are known inside: those of the loops, and those that follow from them."""
+        return {*self.loops, *context.graph.derivation(self.loops)}
 
 
 NameOf = Callable[[str], str]
@@ -76,7 +80,7 @@ def _is_collapsed(context: Context, index: str) -> bool:
 def _in_collapsed(context: Context, name_of: NameOf, forall: Forall, around: Around) -> Stmt:
     """Return the body of a collapsed loop with sums; with the loops over rows if there are sums of rows."""
     inside = around.inside(forall)
-    _, shape = _gone_through(context, forall.index, around)
+    _, shape = context.graph.gone_through(forall.index, around.known(context))
     match shape:
         case Nest() if not is_by_pairs(context, forall, shape):
             rows = nested(forall, shape)
@@ -88,32 +92,13 @@ def _in_collapsed(context: Context, name_of: NameOf, forall: Forall, around: Aro
         case Entries() | Along():
             entries = shape if isinstance(shape, Entries) else entries_of(context, shape.positions)
             _, chain = position_chain(context, entries)
-            whole = not _is_cut(context, entries, around) and not is_one_by_one(context, forall, entries)
+            whole = not is_cut(context, entries, around.loops, around.known(context)) and not is_one_by_one(context, forall, entries)
             if not whole or has_every_slot(context, forall, entries):
                 return _accumulated(context, name_of, forall.body, replace(inside, loops=(*around.loops, *chain)))
             rest = through_levels(forall, chain)
             made = _accumulated(context, name_of, rest, replace(inside, loops=(*around.loops, chain[0])))
             return forall.body if made is rest else made
     return _accumulated(context, name_of, forall.body, inside)
-
-
-def _gone_through(context: Context, index: str, around: Around) -> tuple[str, Shape | None]:
-    """Return the index through whose range a loop goes, and the shape of that loop, given the loops around."""
-    known = {*around.loops, *context.graph.derivation(around.loops)}
-    while isinstance(shape := context.graph.shape(index, known), Through):
-        index = shape.variable
-    return index, shape
-
-
-def _is_cut(context: Context, entries: Entries, around: Around) -> bool:
-    """Whether the loops around are over tiles of entries, or of the coordinates that have them."""
-    graph, names = context.graph, {entries.variable}
-    if entries.cut is not None:
-        root, shape = _gone_through(context, entries.cut, around)
-        names |= {root}
-        if isinstance(shape, Between):
-            return True
-    return any(not names.isdisjoint(graph.ancestors(loop)) for loop in around.loops)
 
 
 def nested(forall: Forall, rows: Nest) -> Forall:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from ..concrete.completeness import Completeness
 from ..concrete.nodes import Assign, Program, Stmt, Workspace, assignments, assignments_in_loops, runs_on_gpu
 from ..concrete.provenance import Provenance
+from ..ir.names import Names
 from ..ir.nodes import Step, Type
 from ..notation.nodes import Access, Div, walk_expression
 from .assembly import Assembly
@@ -15,7 +16,8 @@ from .parameters import Parameters
 from .scope import Scope
 from .semiring import Semiring
 from .subscripts import sums_of
-from .tensors import Tensors, TensorType
+from .tensor_types import TensorType
+from .tensors import Tensors
 
 Lower: TypeAlias = "Callable[[Context, Stmt, Scope], list[Step]]"
 
@@ -25,8 +27,8 @@ class Context:
 
     def __init__(
         self, program: Program, types: Mapping[str, TensorType], result: Access, keys: Mapping[Access, str], value_type: Type,
-        parameters: Parameters, lower: Lower, *, assembly: Assembly | None = None, shares: Access | None = None, wide: bool = False,
-        also: frozenset[str] = frozenset(),
+        parameters: Parameters, names: Names, lower: Lower, *, assembly: Assembly | None = None, shares: Access | None = None,
+        wide: bool = False, also: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         """Begin a kernel.
 
@@ -36,7 +38,8 @@ class Context:
             result: the left side.
             keys: the key of every operand access.
             value_type: the type of values in which the kernel computes.
-            parameters: the parameters of the kernel, to which more are added at their first use.
+            parameters: what the kernel may take.
+            names: the names of the kernel, those of its parameters among them.
             lower: lowers a statement at a place of the nest.
             assembly: how a sparse result is assembled that shares no pattern.
             shares: the operand whose pattern the result shares.
@@ -48,8 +51,8 @@ class Context:
         self.assembly, self.shares, self.wide = assembly, shares, wide
         self.results = also | {result.tensor}
         self.narrow_result = assembly is not None and all(width == 32 for width in types[result.tensor].widths)
-        self.extents, self.names = parameters.extents, parameters.names
-        self.size, self.size_parameter = parameters.size, parameters.size_parameter
+        self.extents, self.names = parameters.sizes.extents, names
+        self.size, self.size_parameter = parameters.sizes.of, parameters.sizes.parameter
         self.semiring = Semiring(program.add, program.multiply)
         sums = sums_of((access, types[key].format) for access, key in keys.items())
         self.graph = Provenance((*sums, *program.relations))  # type: ignore[arg-type]  # relations are stored as objects in Program

@@ -65,9 +65,7 @@ def _zeros(context: Context, result: Access, steps: list[Step]) -> list[Step]:
     sizes = list(stored.levels)
     if context.shares is not None:
         depth = max(depth for depth, level in enumerate(stored.levels, 1) if not level.kind.full)
-        length = context.size_parameter(
-            (context.tensors.key(context.shares), "length", depth - 1), f"{context.tensors.key(context.shares)}{depth}_length"
-        )
+        length = context.tensors.stored_length(context.tensors.key(context.shares), depth - 1)
         sizes = sizes[depth:]
     for level in sizes:
         length = multiply(length, level.extent)
@@ -92,7 +90,7 @@ def kernel_function(context: Context, body: Steps) -> Function:
     used = {node.array for node in nodes_of(body, Load, Store, ArrayRef, Fill, Prefetch, Free)}
     used |= {node.parameter for node in nodes_of(body, Publish)} | {node.name for node in nodes_of(body, Var)}
     arrays = tuple(parameter for parameter in context.parameters.arrays.values() if parameter.name in used or parameter.assembled)
-    sizes = [parameter for parameter in context.parameters.sizes.values() if parameter.name in used]
+    sizes = [parameter for parameter in context.parameters.sizes.parameters.values() if parameter.name in used]
     results = [array for array in arrays if array.writable and not array.assembled]
     rows = [array.source[0] for array in results if written_in_rows(body, array.name) or added_in_rows(body, array.name)]
     sizes += [SizeParameter(context.names.permanent(f"{tensor}_{PAST_CACHES}"), (tensor, PAST_CACHES, 0)) for tensor in rows]

@@ -12,6 +12,7 @@ from ..concrete.nodes import Program
 from ..concrete.printer import loop_nest
 from ..concrete.provenance import Provenance
 from ..frozen import frozen
+from ..ir.names import Names
 from ..notation.nodes import Access, accesses
 from .accumulate import accumulated
 from .assembly import Assembly
@@ -22,15 +23,16 @@ from .index_aliases import index_aliases
 from .insertion import is_inserted
 from .kernel_spec import KernelSpec, OperandSpec, ResultSpec
 from .operands import each_use, operand_keys, operand_spec, read_format
-from .parameters import Parameters
+from .parameters import Parameters, Sizes
 from .patterns import is_copy, shared_type_of
 from .pieces import is_appended_in_pieces
 from .requests import Holds, taken
 from .results import assembled_type, dense_spec, result_assembly
 from .scope import Scope
 from .semiring import Semiring, identity
+from .signature import arrays_of, sizes_of
 from .statements import lower_statement
-from .tensors import TensorType, loop_type
+from .tensor_types import TensorType, loop_type
 
 
 @frozen(eq=False)
@@ -91,7 +93,7 @@ def lower(
     """
     ready = _made_ready(program, types, result, sources=sources, extents=extents, viewed=viewed, also=also)
     program = ready.program
-    context = _context(ready, {other.tensor: types[other.tensor] for other in also}, wide=wide)
+    context = _context(ready, types, also, wide=wide)
     kept = doing_something(program.statement, program.add)
     statement = program.statement if kept is None else accumulated(context, kept)
     steps = [] if kept is None else context.lower(statement, Scope(assembly=context.assembly))
@@ -136,22 +138,24 @@ def _made_ready(
     return _Ready(program, result, requested, made, shares, keys, kinds, aliases, constants)
 
 
-def _context(ready: _Ready, also: Mapping[str, TensorType], *, wide: bool) -> Context:
-    """Begin a kernel; ``also`` has the types of further results."""
-    value_type, parameters = loop_type(ready.requested.dtype), Parameters(ready.constants, ready.aliases)
-    types = {**ready.kinds, **also, ready.result.tensor: ready.made}
-    assembly = _assembly(ready, parameters) if ready.shares is None and not ready.made.format.is_dense else None
+def _context(ready: _Ready, given: Mapping[str, TensorType], also: tuple[Access, ...], *, wide: bool) -> Context:
+    """Begin a kernel; ``also`` are further results."""
+    program, keys, results, names = ready.program, ready.keys, (ready.result, *also), Names()
+    types = {**ready.kinds, **{other.tensor: given[other.tensor] for other in also}, ready.result.tensor: ready.made}
+    sizes = sizes_of(program, types, keys, results, ready.constants, ready.aliases, names)
+    assembly = _assembly(ready, sizes, names) if ready.shares is None and not ready.made.format.is_dense else None
+    parameters = Parameters(arrays_of(program, types, keys, results, assembly, names), sizes)
     return Context(
-        ready.program, types, ready.result, ready.keys, value_type, parameters, lower_statement, assembly=assembly, shares=ready.shares,
-        wide=wide, also=frozenset(also),
+        program, types, ready.result, keys, loop_type(ready.requested.dtype), parameters, names, lower_statement, assembly=assembly,
+        shares=ready.shares, wide=wide, also=frozenset(other.tensor for other in also),
     )  # fmt: skip
 
 
-def _assembly(ready: _Ready, parameters: Parameters) -> Assembly:
+def _assembly(ready: _Ready, sizes: Sizes, names: Names) -> Assembly:
     """Return how a sparse result is assembled that shares no pattern."""
     program, result, value_type = ready.program, ready.result, loop_type(ready.requested.dtype)
     zero = Semiring(program.add, program.multiply).zero(value_type)
-    assembly = result_assembly(parameters, result, ready.made, value_type, zero)
+    assembly = result_assembly(sizes, names, result, ready.made, value_type, zero)
     if assembly.last < 0:  # there is nothing to count, and no order
         return assembly
     return replace(assembly, inserted=is_inserted(program, result.tensor), apart=is_appended_in_pieces(program, result.tensor))

@@ -9,7 +9,7 @@ from ..concrete.nodes import Program, reads, said_of
 from ..format import Format
 from ..notation.nodes import Access
 from .kernel_spec import OperandSpec
-from .tensors import TensorType
+from .tensor_types import TensorType
 
 
 def operand_keys(program: Program, types: Mapping[str, TensorType], written: set[str]) -> tuple[dict[Access, str], dict[str, TensorType]]:

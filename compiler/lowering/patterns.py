@@ -10,7 +10,7 @@ from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
 from ..format import Format
 from ..notation.nodes import Access, Assignment
-from .tensors import TensorType
+from .tensor_types import TensorType
 
 
 def shared_type_of(

@@ -31,6 +31,7 @@ from .assembled_levels import AssembledLevel
 from .assembly import START, Assembly
 from .context import Context
 from .insertion import is_inserted, outermost
+from .parameters import THREADS
 from .piece_tables import Part, Pieces
 from .rooms import expected_entries
 from .scope import Scope
@@ -56,7 +57,7 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     """Return the parallel loop of a forall, and the steps that put the entries of its threads together."""
     assembly = scope.assembly
     assert assembly is not None
-    threads, expected = context.size_parameter(("threads", "count"), "threads"), expected_entries(context)
+    threads, expected = context.size_parameter(THREADS), expected_entries(context)
     parts = _parts(assembly, context.names)
     own = _owned(assembly, parts)
     steps = dealt(context, replace(scope, assembly=own), forall, loop_of)

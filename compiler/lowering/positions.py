@@ -25,7 +25,7 @@ from .recovery import position_at
 from .resolve import Body, named, settle
 from .scope import Scope, Window
 from .tracking import tracked
-from .windows import entries_of, opened, opening, position_chain, tile_of, window, with_aliases
+from .windows import entries_of, is_cut, opened, opening, position_chain, window, with_aliases
 
 
 def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Entries, aliases: list[str]) -> list[Step]:
@@ -34,13 +34,12 @@ def lower_positions(context: Context, scope: Scope, forall: Forall, entries: Ent
     storage = context.tensors.storage(scope, access)
     depth = scope.place(access).depth
     levels = storage.levels[depth : depth + len(chain)]
-    root = entries.variable
-    if root not in scope.windows and tile_of(context, scope, entries) is None and not is_one_by_one(context, forall, entries):
+    if not is_cut(context, entries, scope.loops, scope.coordinates) and not is_one_by_one(context, forall, entries):
         if has_every_slot(context, forall, entries):
             return _each_row(context, scope, forall, chain, aliases, access)
         rest = through_levels(forall, chain)
         return _driven(context, scope, chain[0], rest, forall.tag, access, None, [] if len(chain) > 1 else aliases)
-    own = window(context, scope, root)
+    own = window(context, scope, entries.variable)
     steps: list[Step] = []
     with context.names.block():
         low, high = (

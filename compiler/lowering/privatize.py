@@ -35,6 +35,7 @@ from ..ir.nodes import (
 from ..levels.level import Level
 from ..workspaces.levels import Storage
 from .context import Context
+from .parameters import THREADS
 from .scope import CopyNames, Scope
 
 LINE = 64  # bytes of a cache line; copies of different shares do not share one
@@ -125,7 +126,7 @@ def with_copies(context: Context, requests: Iterable[NeedsCopies], loop: list[St
 
 def _around(context: Context, copies: PrivateCopies, loop: list[Step]) -> list[Step]:
     stored = copies.stored
-    shares = context.size_parameter(("threads", "count"), "threads")
+    shares = context.size_parameter(THREADS)
     line = integer(max(1, LINE // stored.type.bytes))
     padded = multiply(quotient(add(copies.length, add(line, line)), line), line)
     whole = multiply(shares, copies.stride)

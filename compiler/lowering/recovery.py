@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..concrete.provenance import Recovery
-from ..concrete.shapes import Entries, Through
+from ..concrete.shapes import Entries
 from ..frozen import frozen
 from ..ir.arithmetic import ZERO, integer, subtract
 from ..ir.nodes import Const, Value
@@ -151,9 +151,7 @@ def whole_range(context: Context, scope: Scope, index: str) -> Window:
 
 def root_of(context: Context, scope: Scope, index: str) -> str:
     """Return the variable whose window an index cuts, which may be behind other names and open tiles."""
-    while isinstance(shape := context.graph.shape(index, scope.coordinates), Through):
-        index = shape.variable
-    return index
+    return context.graph.gone_through(index, scope.coordinates)[0]
 
 
 def position_at(context: Context, scope: Scope, access: Access, depth: int) -> Value | None:

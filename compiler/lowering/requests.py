@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ..concrete.nodes import Stmt
 from ..frozen import frozen
-from ..ir.nodes import Allocate, Free, Step, Steps, Type, Value
+from ..ir.nodes import Allocate, Declare, Free, Step, Steps, Type, Value
 from ..ir.rewrite import nodes_of
 
 
@@ -42,7 +42,12 @@ R = TypeVar("R", bound=Step)
 
 def allocated_once(array: str, kind: Type, length: Value, *, zero: bool) -> Once:
     """Return the request for an array that is allocated once."""
-    return Once((Allocate(array, kind, length, "heap", zero),), (Free(array),))
+    return made_once((Allocate(array, kind, length, "heap", zero),))
+
+
+def made_once(steps: tuple[Allocate | Declare, ...]) -> Once:
+    """Return the request for arrays and variables that are made once."""
+    return Once(steps, tuple(Free(step.array) for step in steps if isinstance(step, Allocate)))
 
 
 def needs_zeros(statement: Stmt, requests: Iterable[Step], tensor: str) -> bool:

@@ -56,7 +56,6 @@ def _visible(context: Context, scope: Scope, access: Access) -> bool:
 
 def domain(context: Context, scope: Scope, statement: Stmt, index: str) -> Domain:
     """Return the coordinates of ``index`` that a loop around a statement must visit."""
-    context.tensors.declare(statement)
     return cover(patterns(context, scope, index).remaining(statement, scope.loops).domain)
 
 

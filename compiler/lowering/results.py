@@ -5,12 +5,13 @@ from __future__ import annotations
 from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, runs_on_gpu
 from ..concrete.provenance import Provenance
+from ..ir.names import Names
 from ..ir.nodes import Const, Type
 from ..notation.nodes import Access
 from .assembly import Assembly, assembly_of
 from .kernel_spec import ResultSpec
-from .parameters import Parameters
-from .tensors import TensorType
+from .parameters import Sizes
+from .tensor_types import TensorType
 
 
 def dense_spec(result: Access, kind: TensorType, first: ResultSpec) -> ResultSpec:
@@ -29,13 +30,8 @@ def assembled_type(program: Program, requested: TensorType, result: Access) -> T
     return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
 
 
-def result_assembly(parameters: Parameters, result: Access, kind: TensorType, value_type: Type, zero: Const) -> Assembly:
-    """Return how a sparse result is assembled, and declare its arrays as outputs."""
+def result_assembly(sizes: Sizes, names: Names, result: Access, kind: TensorType, value_type: Type, zero: Const) -> Assembly:
+    """Return how a sparse result is assembled."""
     indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
-    extents = tuple(map(parameters.size, indices))
-    assembly = assembly_of(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, parameters.names)
-    for place, entry in enumerate(assembly.levels):
-        for array in entry.level.arrays:
-            parameters.assembled(result.tensor, array.part, place, array.type, array.name)
-    parameters.assembled(result.tensor, "values", None, value_type, assembly.given)
-    return assembly
+    extents = tuple(map(sizes.of, indices))
+    return assembly_of(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, names)

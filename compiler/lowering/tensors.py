@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 
-from ..concrete.nodes import Forall, Stmt, Where
 from ..concrete.provenance import Provenance
 from ..concrete.relations import SumRelation
 from ..format import Format
-from ..frozen import frozen
 from ..ir.arithmetic import integer, multiply
-from ..ir.nodes import I32, I64, Type, Value, Var
+from ..ir.nodes import I32, I64, Value, Var
 from ..levels.level import CompoundSubscript, Level, LevelArray
 from ..notation.nodes import Access
-from ..notation.value_types import TYPES
 from ..workspaces.levels import Storage
 from .parameters import Parameters
 from .scope import Scope
 from .subscripts import SeenSubscript
-
-
-@frozen
-class TensorType:
-    """How a tensor of the statement is stored: format, numpy dtype name, bits of the index arrays of each level."""
-
-    format: Format
-    dtype: str
-    widths: tuple[int, ...]
-
-
-def loop_type(dtype: str) -> Type:
-    """Return the loop-IR type of a numpy dtype name."""
-    return Type(TYPES[dtype])
+from .tensor_types import TensorType, loop_type
 
 
 class Tensors:
@@ -42,7 +27,7 @@ class Tensors:
         keys: the key of every operand access.
         results: the names of the results.
         graph: the provenance of the program's indices.
-        parameters: the parameters of the kernel; arrays and lengths are declared at their first use.
+        parameters: what the kernel may take.
     """
 
     def __init__(
@@ -52,8 +37,7 @@ class Tensors:
         self.types, self.keys = types, keys
         self._results, self._graph, self._parameters = results, graph, parameters
         self._names = {*results, *(access.tensor for access in keys)}
-        self._storages: dict[Access, Storage] = {}
-        self._declared_last: tuple[Access, ...] = ()
+        self.operand_storage = cache(self._operand_storage)
 
     def is_workspace(self, name: str) -> bool:
         """Whether a name is that of a workspace: neither of an operand nor of a result."""
@@ -82,44 +66,29 @@ class Tensors:
         held = scope.held(access.tensor)
         return self.operand_storage(access) if held is None else held.stored
 
-    def operand_storage(self, access: Access) -> Storage:
-        """Return the levels and values of an operand or the dense result, as an access indexes it."""
-        known = self._storages.get(access)
-        if known is None:
-            known = self._storages[access] = self._declared(access)
-        return known
-
-    def declare(self, statement: Stmt) -> None:
-        """Declare the arrays of the operands of a statement, in the order in which they are read, which is the order of parameters."""
-        if statement.operands is not self._declared_last:  # nested loops share the operands of the statement
-            self._declared_last = statement.operands
-            for access in _in_order(statement):
-                if access.tensor not in self._results and not self.is_workspace(access.tensor):
-                    self.operand_storage(access)
-
-    def _declared(self, access: Access) -> Storage:
+    def _operand_storage(self, access: Access) -> Storage:
+        """Return the levels and values of an operand or a result, as an access indexes it."""
         key = self.key(access)
         kind = self.types[key]
         levels = tuple(self._level(key, kind, access, level) for level in range(len(kind.format)))
-        values = self._parameters.array(key, "values", None, loop_type(kind.dtype), writable=access.tensor in self._results)
-        return Storage(key, levels, values, loop_type(kind.dtype))
+        return Storage(key, levels, self._parameters.array((key, "values")), loop_type(kind.dtype))
 
     def _level(self, key: str, kind: TensorType, access: Access, level: int) -> Level:
-        form, size = kind.format, self._parameters.size
+        form, sizes = kind.format, self._parameters.sizes
         what = form.levels[level]
         index = access.subscripts[form.order[level]].index
         place = form.stored_level(level)
         width = I32 if kind.widths[place] == 32 else I64
-        arrays = tuple(LevelArray(part, self._parameters.array(key, part, place, own), own) for part, own in what.types(width).items())
+        arrays = tuple(LevelArray(part, self._parameters.array((key, part, place)), own) for part, own in what.types(width).items())
 
         def subscript() -> CompoundSubscript:
             mode, names = form.in_memory.order[place], [part.index for part in access.subscripts]
             relation = self._graph.made_by(SumRelation(form.compound_subscripts(names)[mode]).coordinate)
             assert isinstance(relation, SumRelation)
-            stored = self._parameters.size_parameter((key, "extent", mode), f"{key}{mode + 1}_extent")
-            return SeenSubscript(relation, index, frozenset(names[own] for own in form.order[:level]), stored, size)
+            stored = sizes.parameter((key, "extent", mode))
+            return SeenSubscript(relation, index, frozenset(names[own] for own in form.order[:level]), stored, sizes.of)
 
-        return what.seen(Level(what, index, size(index), form.unique(level), arrays), subscript)
+        return what.seen(Level(what, index, sizes.of(index), form.unique(level), arrays), subscript)
 
     # How many positions there are
 
@@ -132,14 +101,4 @@ class Tensors:
 
     def stored_length(self, key: str, level: int) -> Var:
         """Return how many positions a level with stored coordinates has."""
-        own = self.types[key].format.stored_level(level)
-        return self._parameters.size_parameter((key, "length", own), f"{key}{own + 1}_length")
-
-
-def _in_order(statement: Stmt) -> tuple[Access, ...]:
-    """Return the accesses that a statement reads, producers before consumers."""
-    while isinstance(statement, Forall):
-        statement = statement.body
-    if isinstance(statement, Where):
-        return (*_in_order(statement.producer), *_in_order(statement.consumer))
-    return tuple(access for child in statement.children for access in _in_order(child)) if statement.children else statement.operands
+        return self._parameters.sizes.parameter((key, "length", self.types[key].format.stored_level(level)))

@@ -12,7 +12,7 @@ from ..workspaces.held import HeldWorkspace
 from ..workspaces.kind import Making
 from .context import Context
 from .recovery import extent_of
-from .requests import Holds, NeedsZeros, Once, needs_zeros, taken
+from .requests import Holds, NeedsZeros, Once, made_once, needs_zeros, taken
 from .scope import Scope
 
 REGISTER_BYTES = 2048  # a workspace of constant size up to this is an array in registers: 32 vectors of 64 bytes
@@ -26,8 +26,8 @@ def lower_where(context: Context, scope: Scope, statement: Where) -> list[Step]:
     steps: list[Step] = []
     with context.names.block():
         for workspace in own:
-            once, held = _make(context, scope, workspace, statement)
-            steps += [once] if once.before else []
+            held = _make(context, scope, workspace, statement)
+            steps += [made_once(held.once)] if held.once else []
             steps += [Holds(held.stored.values, workspace.name)] if held.stored.values else []
             scope = scope.open(workspace.name, held)
         asked, producer, filled_scope = _produce(context, scope, statement.producer, own)
@@ -71,8 +71,8 @@ def _produce(context: Context, scope: Scope, producer: Stmt, own: list[Workspace
     return asked, steps, scope
 
 
-def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> tuple[Once, HeldWorkspace]:
-    """Return a workspace, and the request for what it needs once."""
+def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> HeldWorkspace:
+    """Return a workspace as its kind makes it."""
     kind = workspace.kind or _choose(context, scope, workspace, statement)
     zero = context.semiring.zero(context.value_type)
     summed = not workspace.indices and bool(scope.parallel)  # inside a kernel of a GPU threads combine their parts
@@ -88,10 +88,9 @@ def _make(context: Context, scope: Scope, workspace: Workspace, statement: Where
     again = bool(scope.loops) and len(filled(statement.producer)) == 1
     making = Making(
         workspace.name, workspace.indices, extents, length, context.value_type, zero, _key_type(context, workspace), scope.guards, asked,
-        is_looked_up(workspace, statement), again, context.on_gpu, context.names, [], [],
+        is_looked_up(workspace, statement), again, context.on_gpu, context.names,
     )  # fmt: skip
-    held = workspace_kind(kind).make(making)
-    return Once(tuple(making.before), tuple(making.after)), held
+    return workspace_kind(kind).make(making)
 
 
 def _choose(context: Context, scope: Scope, workspace: Workspace, statement: Where) -> str:

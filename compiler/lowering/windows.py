@@ -6,6 +6,7 @@ its tile, follow from its value (Senanayake et al., sections 5.1 and 5.2).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Container
 from dataclasses import replace
 
 from ..concrete.nodes import Stmt, targets
@@ -102,6 +103,23 @@ def _below(level: Level, parent: Value) -> Value:
     if parent == ZERO:
         return ZERO
     return level.kind.begin(level, parent)
+
+
+def is_cut(context: Context, entries: Entries, loops: Collection[str], known: Container[str]) -> bool:
+    """Whether loops are over tiles of entries, or of the coordinates that have them, so that inside there is a part of these only.
+
+    Args:
+        entries: the entries.
+        loops: the indices of the loops.
+        known: the indices whose values are known inside the loops.
+    """
+    graph, names = context.graph, {entries.variable}
+    if entries.cut is not None:
+        root, shape = graph.gone_through(entries.cut, known)
+        if isinstance(shape, Between):
+            return True
+        names.add(root)
+    return any(not names.isdisjoint(graph.ancestors(loop)) for loop in loops)
 
 
 def tile_of(context: Context, scope: Scope, entries: Entries) -> Window | None:

@@ -141,10 +141,13 @@ class Bitmap(WorkspaceKind):
 
     def make(self, making: Making) -> BitmapWorkspace:
         """Return a bitmap; one that is filled in every iteration gets the two forms of ``FewKeysWorkspace``."""
-        stored, keys, count = keyed(making)
+        stored, (values, keys, count) = keyed(making)
         bits = making.array("_bits", U64, bit_words(making.length), zero=True)
         form = FewKeysWorkspace if making.again and making.key_type == I32 else BitmapWorkspace
-        return form(stored, making.zero, making.depth, bits, keys, making.key_type, count, making.length)
+        once = (values, keys, count, bits)
+        return form(
+            stored, making.zero, making.depth, once, bits.array, keys.array, making.key_type, count.variable, making.length
+        )
 
 
 BITMAP = Bitmap("bitmap")

@@ -33,7 +33,8 @@ class Dense(WorkspaceKind):
     whole = True
 
     def make(self, making: Making) -> DenseWorkspace:
-        return _over(making, making.array("", making.type, making.length), registers=False)
+        array = making.array("", making.type, making.length)
+        return DenseWorkspace(_over(making, array.array), making.zero, making.depth, (array,), making.length, registers=False)
 
 
 class Registers(WorkspaceKind):
@@ -46,12 +47,12 @@ class Registers(WorkspaceKind):
             raise ScheduleError(
                 f"workspace({making.name}, registers): its size is not a compile-time constant; give extents or split its loops"
             )
-        return _over(making, making.names.permanent(making.name), registers=True)
+        stored = _over(making, making.names.permanent(making.name))
+        return DenseWorkspace(stored, making.zero, making.depth, (), making.length, registers=True)
 
 
-def _over(making: Making, array: str, *, registers: bool) -> DenseWorkspace:
-    stored = Storage(making.name, dense_levels(making.indices, making.extents), array, making.type)
-    return DenseWorkspace(stored, making.zero, making.depth, making.length, registers)
+def _over(making: Making, array: str) -> Storage:
+    return Storage(making.name, dense_levels(making.indices, making.extents), array, making.type)
 
 
 DENSE, POSITIONS, REGISTERS = Dense("dense"), Dense("positions"), Registers("registers")

@@ -72,11 +72,14 @@ class Hashed(WorkspaceKind):
         table = making.array("_map", MAP, START)
         values, keys = making.array("_vals", making.type, START), making.array("_keys", I64, START)
         if making.looked_up:
-            levels = entry_levels(making.indices, making.extents, keys=table)
+            levels = entry_levels(making.indices, making.extents, keys=table.array)
         else:
-            levels = key_levels(making.indices, making.extents, keys, I64, count)
-        stored = Storage(making.name, levels, values, making.type)
-        return HashedWorkspace(stored, making.zero, making.depth, table, keys, count, capacity, keys_capacity)
+            levels = key_levels(making.indices, making.extents, keys.array, I64, count.variable)
+        stored = Storage(making.name, levels, values.array, making.type)
+        once = (count, capacity, keys_capacity, table, values, keys)
+        return HashedWorkspace(
+            stored, making.zero, making.depth, once, table.array, keys.array, count.variable, capacity.variable, keys_capacity.variable
+        )
 
 
 HASHED = Hashed("hashed")

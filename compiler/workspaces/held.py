@@ -8,7 +8,7 @@ from typing import ClassVar
 from ..frozen import frozen
 from ..ir.arithmetic import ZERO, add, multiply
 from ..ir.names import Names
-from ..ir.nodes import Const, Step, Store, Value
+from ..ir.nodes import Allocate, Const, Declare, Step, Store, Value
 from ..levels.level import Level
 from .kind import workspace_kind
 from .levels import EntryLevel, Storage
@@ -22,12 +22,14 @@ class HeldWorkspace:
         stored: its levels and values, for reads.
         zero: the identity of the semiring's add.
         depth: how many guards are around the ``where`` to which it belongs.
+        once: the steps that make its arrays and variables, at the start of the kernel or of a thread.
     """
 
     kind: ClassVar[str]
     stored: Storage
     zero: Const
     depth: int
+    once: tuple[Allocate | Declare, ...]
 
     @property
     def keeps_entries(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import ScheduleError
 from ..frozen import frozen
 from ..ir.names import Names
-from ..ir.nodes import Allocate, Const, Declare, Free, Step, Type, Value, Var
+from ..ir.nodes import Allocate, Const, Declare, Type, Value, Var
 
 if TYPE_CHECKING:
     from .held import HeldWorkspace
@@ -32,7 +32,6 @@ class Making:
         again: whether one producer alone fills it anew in every iteration of the loop around.
         on_gpu: whether a kernel of a GPU fills it, so that its arrays cannot grow.
         names: the names of the kernel.
-        before, after: steps at the start and the end of the kernel or of a thread, where memory is made once; ``make`` adds to them.
     """
 
     name: str
@@ -48,21 +47,14 @@ class Making:
     again: bool
     on_gpu: bool
     names: Names
-    before: list[Step]
-    after: list[Step]
 
-    def array(self, suffix: str, kind: Type, length: Value, *, zero: bool = False) -> str:
-        """Add an array that is made once, and return its name."""
-        name = self.names.permanent(self.name + suffix)
-        self.before.append(Allocate(name, kind, length, "heap", zero))
-        self.after.append(Free(name))
-        return name
+    def array(self, suffix: str, kind: Type, length: Value, *, zero: bool = False) -> Allocate:
+        """Return the step that makes an array, for ``HeldWorkspace.once``."""
+        return Allocate(self.names.permanent(self.name + suffix), kind, length, "heap", zero)
 
-    def counter(self, suffix: str, initial: Value) -> Var:
-        """Add a variable of 64 bits that is declared once, and return it."""
-        variable = Var(self.names.permanent(self.name + suffix), initial.type)
-        self.before.append(Declare(variable, initial))
-        return variable
+    def counter(self, suffix: str, initial: Value) -> Declare:
+        """Return the step that declares a variable of 64 bits, for ``HeldWorkspace.once``."""
+        return Declare(Var(self.names.permanent(self.name + suffix), initial.type), initial)
 
 
 class WorkspaceKind(str):
@@ -78,7 +70,7 @@ class WorkspaceKind(str):
     whole = False
 
     def make(self, making: Making) -> HeldWorkspace:
-        """Return the workspace, and add what it needs once to ``before`` and ``after``.
+        """Return the workspace.
 
         Raises:
             ScheduleError: this kind cannot make it.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.arithmetic import FALSE, ONE, TRUE, ZERO
 from ..ir.names import Names
-from ..ir.nodes import BOOL, I64, ArrayRef, Declare, For, If, Load, Run, SetVar, Step, Steps, Store, Type, Unary, Value, Var
+from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Declare, For, If, Load, Run, SetVar, Step, Steps, Store, Type, Unary, Value, Var
 from .held import HeldWorkspace
 from .kind import Making, WorkspaceKind
 from .levels import Storage, entry_levels, key_levels
@@ -58,19 +58,20 @@ class List(WorkspaceKind):
     keeps_entries = True
 
     def make(self, making: Making) -> ListWorkspace:
-        stored, keys, count = keyed(making)
+        stored, (values, keys, count) = keyed(making)
         marks = making.array("_set", BOOL, making.length, zero=True)
         if making.looked_up:
-            stored = replace(stored, levels=entry_levels(making.indices, making.extents, marks=marks))
-        return ListWorkspace(stored, making.zero, making.depth, marks, keys, making.key_type, count)
+            stored = replace(stored, levels=entry_levels(making.indices, making.extents, marks=marks.array))
+        once = (values, keys, count, marks)
+        return ListWorkspace(stored, making.zero, making.depth, once, marks.array, keys.array, making.key_type, count.variable)
 
 
-def keyed(making: Making) -> tuple[Storage, str, Var]:
-    """Make the values over the whole range, the array for the sorted keys, and the variable of their number."""
+def keyed(making: Making) -> tuple[Storage, tuple[Allocate, Allocate, Declare]]:
+    """Return values over the whole range with the sorted keys, and what makes the values, the keys, and the variable of their number."""
     values, keys = making.array("_vals", making.type, making.length), making.array("_list", making.key_type, making.length)
     count = making.counter("_count", ZERO)
-    levels = key_levels(making.indices, making.extents, keys, making.key_type, count)
-    return Storage(making.name, levels, values, making.type), keys, count
+    levels = key_levels(making.indices, making.extents, keys.array, making.key_type, count.variable)
+    return Storage(making.name, levels, values.array, making.type), (values, keys, count)
 
 
 LIST = List("list")

@@ -42,7 +42,7 @@ class Scalar(WorkspaceKind):
     def make(self, making: Making) -> ScalarWorkspace:
         value = Var(making.names.local(making.name), making.type)
         flag = Var(making.names.local(f"{making.name}_set"), BOOL) if making.asked else None
-        return ScalarWorkspace(Storage(making.name, (), "", making.type), making.zero, making.depth, value, flag)
+        return ScalarWorkspace(Storage(making.name, (), "", making.type), making.zero, making.depth, (), value, flag)
 
 
 SCALAR = Scalar("scalar")

@@ -67,8 +67,11 @@ def table_for(making: Making) -> TableWorkspace:
     table, values = making.array("_table", making.key_type, room), making.array("_vals", making.type, room)
     keys, count = making.array("_keys", making.key_type, room), making.counter("_count", ZERO)
     if making.looked_up:
-        levels = entry_levels(making.indices, making.extents, table=(ArrayRef(table, making.key_type), size))
+        levels = entry_levels(making.indices, making.extents, table=(ArrayRef(table.array, making.key_type), size.variable))
     else:
-        levels = key_levels(making.indices, making.extents, keys, making.key_type, count)
-    stored = Storage(making.name, levels, values, making.type)
-    return TableWorkspace(stored, making.zero, making.depth, table, keys, making.key_type, count, need, size)
+        levels = key_levels(making.indices, making.extents, keys.array, making.key_type, count.variable)
+    stored = Storage(making.name, levels, values.array, making.type)
+    once = (need, size, table, values, keys, count)
+    return TableWorkspace(
+        stored, making.zero, making.depth, once, table.array, keys.array, making.key_type, count.variable, need.variable, size.variable
+    )

@@ -82,8 +82,9 @@ class Sorted(WorkspaceKind):
         start, count = integer(4), making.counter("_count", ZERO)
         capacity, room = making.counter("_capacity", start), making.counter("_room", start)
         values, keys = making.array("_vals", making.type, start), making.array("_keys", I64, start)
-        stored = Storage(making.name, key_levels(making.indices, making.extents, keys, I64, count), values, making.type)
-        return SortedWorkspace(stored, making.zero, making.depth, keys, count, capacity, room)
+        levels = key_levels(making.indices, making.extents, keys.array, I64, count.variable)
+        stored, once = Storage(making.name, levels, values.array, making.type), (count, capacity, room, values, keys)
+        return SortedWorkspace(stored, making.zero, making.depth, once, keys.array, count.variable, capacity.variable, room.variable)
 
 
 @pytest.fixture
