@@ -9,7 +9,7 @@ import sparsetune as st
 
 KERNELS = (
     ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, ("", "reorder(k, i, j)", "split(k, k0, k1, 8)", "split_up(i, i0, i1, 4); reorder(i1, i0)")),
-    ("y(i) = A(i,j) * x(j)", {"A": "csr"}, ("", "pos(j, p, A)", "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 32)", "bound(i, b, 7, max_constraint)")),
+    ("y(i) = A(i,j) * x(j)", {"A": "csr"}, ("", "pos(j, p, A)", "collapse(i, j, f); pos(f, p, A)", "bound(i, b, 7, max_constraint)")),
     ("Y(i,k) = A(i,j) * X(j,k)", {}, ("", "reorder(k, j, i)", "reorder(j, i, k)", "parallelize(i, cpu_thread, no_races)")),
     ("A(i,j) = B(i,k) * C(k,j)", {"A": "csr", "B": "csr", "C": "csr"}, ("", "parallelize(i, cpu_thread, no_races)", "assemble(A, insert)")),
 )
