@@ -213,7 +213,7 @@ class _Integers(Integers):
         return self.extents[index]
 
     def _tree(self, access: Access) -> _Tree:
-        found = said_of(access, (pair for pair in self.trees if pair[1].format == (access.stored or pair[1].format)))
+        found = said_of(access, [pair for pair in self.trees if pair[1].format == (access.stored or pair[1].format)])
         assert found is not None
         return found
 

@@ -8,7 +8,7 @@ notation. Nothing here is mutated; passes build new statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import field
 from typing import TypeVar
 
@@ -99,7 +99,7 @@ THREAD_REGISTERS = range(16, 256)
 class Stmt:
     """A statement; passes walk over its children, and rebuild it over others."""
 
-    @property
+    @Kept
     def children(self) -> tuple[Stmt, ...]:
         """The statements directly in this one, in order."""
         return ()
@@ -159,7 +159,7 @@ class Forall(Stmt):
     body: Stmt
     tag: LoopTag = PLAIN
 
-    @property
+    @Kept
     def children(self) -> tuple[Stmt, ...]:
         return (self.body,)
 
@@ -190,7 +190,7 @@ class Where(Stmt):
     producer: Stmt
     local: Workspace | None = None
 
-    @property
+    @Kept
     def children(self) -> tuple[Stmt, ...]:
         return (self.consumer, self.producer)
 
@@ -204,7 +204,7 @@ class Block(Stmt):
 
     statements: tuple[Stmt, ...]
 
-    @property
+    @Kept
     def children(self) -> tuple[Stmt, ...]:
         return self.statements
 
@@ -220,7 +220,7 @@ class Unless(Stmt):
     second: str
     body: Stmt
 
-    @property
+    @Kept
     def children(self) -> tuple[Stmt, ...]:
         return (self.body,)
 
@@ -288,7 +288,7 @@ def assignments_in_loops(statement: Stmt) -> Iterator[tuple[tuple[str, ...], Ass
         if isinstance(found, Assign):
             yield around, found
         inside = (*around, found.index) if isinstance(found, Forall) else around
-        waiting.extend((inside, child) for child in reversed(found.children))
+        waiting += [(inside, child) for child in reversed(found.children)]
 
 
 def in_sequence(statement: Stmt) -> Iterator[Stmt]:
@@ -324,10 +324,12 @@ def means(operand: Access, access: Access) -> bool:
     return operand.tensor == access.tensor and operand.subscripts in ((), access.subscripts)
 
 
-def said_of(access: Access, said: Iterable[tuple[Access, Said]]) -> Said | None:
+def said_of(access: Access, said: Collection[tuple[Access, Said]]) -> Said | None:
     """Return what ``said`` has for an access: for reads at its subscripts, or else for all reads of its tensor; None if it has
     nothing. ``said`` pairs operands with values.
     """
+    if not said:  # of most programs and schedules nothing is said
+        return None
     found = [(operand, what) for operand, what in said if means(operand, access)]
     if not found:
         return None

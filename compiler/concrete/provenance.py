@@ -83,6 +83,8 @@ class Provenance:
 
     def ancestors(self, variable: str) -> tuple[str, ...]:
         """Return a variable and everything it comes from."""
+        if variable not in self._made_by:
+            return (variable,)
         found = (variable, *(above for parent in self.parents(variable) for above in self.ancestors(parent)))
         return tuple(dict.fromkeys(found))
 

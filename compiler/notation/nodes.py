@@ -22,12 +22,12 @@ class Affine:
     terms: tuple[tuple[str, int], ...]
     constant: int = 0
 
-    @property
+    @Kept
     def is_index(self) -> bool:
         """Whether the subscript is one plain index."""
         return self.constant == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
 
-    @property
+    @Kept
     def index(self) -> str:
         """The plain index; only for subscripts where ``is_index`` holds."""
         assert self.is_index, f"{self} is not a plain index"
@@ -62,7 +62,7 @@ class Expr:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    @property
+    @Kept
     def children(self) -> tuple[Expr, ...]:
         """The expressions directly in this one, in written order."""
         return ()
@@ -127,7 +127,7 @@ class Neg(Expr):
 
     operand: Expr
 
-    @property
+    @Kept
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
 
@@ -141,7 +141,7 @@ class Add(Expr):
 
     operands: tuple[Expr, ...]
 
-    @property
+    @Kept
     def children(self) -> tuple[Expr, ...]:
         return self.operands
 
@@ -155,7 +155,7 @@ class Mul(Expr):
 
     operands: tuple[Expr, ...]
 
-    @property
+    @Kept
     def children(self) -> tuple[Expr, ...]:
         return self.operands
 
@@ -170,7 +170,7 @@ class Div(Expr):
     numerator: Expr
     denominator: Expr
 
-    @property
+    @Kept
     def children(self) -> tuple[Expr, ...]:
         return (self.numerator, self.denominator)
 
@@ -189,7 +189,7 @@ class Apply(Expr):
     arguments: tuple[Expr, ...]
     everywhere: bool = False
 
-    @property
+    @Kept
     def children(self) -> tuple[Expr, ...]:
         return self.arguments
 
@@ -207,7 +207,7 @@ class Sum(Expr):
     over: tuple[str, ...]
     operand: Expr
 
-    @property
+    @Kept
     def children(self) -> tuple[Expr, ...]:
         return (self.operand,)
 

@@ -44,7 +44,12 @@ def frames(statement: Stmt, address: Address) -> tuple[Stmt, ...]:
 
 def enclosing_loops(statement: Stmt, address: Address) -> tuple[str, ...]:
     """Return the indices of the loops around an address, outermost first."""
-    return tuple(frame.index for frame in frames(statement, address) if isinstance(frame, Forall))
+    found = list[str]()
+    for child in address:
+        if isinstance(statement, Forall):
+            found.append(statement.index)
+        statement = statement.children[child]
+    return tuple(found)
 
 
 def everywhere(statement: Stmt) -> Iterator[tuple[Address, Stmt]]:

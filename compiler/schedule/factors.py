@@ -26,11 +26,13 @@ class Occurrence:
 
 def flatten(expr: Expr) -> Expr:
     """Return the expression with nested products, and nested sums, merged."""
+    if not expr.children:
+        return expr
     operands = tuple(flatten(child) for child in expr.children)
     if isinstance(expr, Mul | Add):
         kind = type(expr)
         operands = tuple(inner for operand in operands for inner in (operand.children if type(operand) is kind else (operand,)))
-    return expr.rebuild(operands) if operands else expr
+    return expr.rebuild(operands)
 
 
 def canonical(expr: Expr) -> str:
