@@ -16,6 +16,7 @@ class st_host {
 
  public:
   static inline thread_local bool waits = true; /* whether host code waits for the device at its end */
+  st_host() { st_runtime::begin(); }
   ~st_host() {
     for (int k = 0; k < HELD; k++)
       if (held_[k] && (status_ || !left_[k])) st_runtime::give_back(held_[k]);

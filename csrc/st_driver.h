@@ -142,6 +142,7 @@ struct st_runtime {
     return has_pool;
   }
   static void use(void *wanted) { stream = wanted; }
+  static void begin() {}
   static void adopt(void *, size_t, bool) {}
   static void disown(void *) {}
   static int32_t code() { return last; }

@@ -182,6 +182,7 @@ struct st_runtime {
   static int32_t open(const void *) { return 0; }
   static void use(void *wanted) { stream = wanted; }
   static int32_t code() { return 0; }
+  static void begin(); /* forgets the error of an earlier execution, and what its last block shared */
   static void adopt(void *memory, size_t bytes, bool writable);
   static void disown(void *memory);
   static void *get(size_t bytes);

@@ -9,6 +9,11 @@
 
 /* The functions of the device that the host's part calls. */
 
+void st_runtime::begin() {
+  st_forget_shared();
+  st_it.failed = false;
+  st_it.error[0] = 0;
+}
 void st_runtime::adopt(void *memory, size_t bytes, bool writable) { st_register(memory, bytes, writable, false); }
 void st_runtime::disown(void *memory) { st_forget(memory); }
 void *st_runtime::get(size_t bytes) {
@@ -70,12 +75,5 @@ bool st_runtime::run_all(int64_t blocks, st_shape shape, void (*thread)(void *),
 extern "C" __attribute__((visibility("default"))) void st_executor_allow(int64_t count) { st_it.allowed = count; }
 /* How many pieces of memory kernels may use. */
 extern "C" __attribute__((visibility("default"))) int64_t st_executor_held() { return (int64_t)st_it.regions.size(); }
-
-/* Forgets an error, before another kernel is run. */
-extern "C" __attribute__((visibility("default"))) void st_executor_begin() {
-  st_forget_shared();
-  st_it.failed = false;
-  st_it.error[0] = 0;
-}
 
 #endif

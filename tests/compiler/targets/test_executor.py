@@ -187,6 +187,40 @@ def test_blocks_wait_for_none_of_the_others(program: Path) -> None:
     assert run(program, "all blocks add", 2) == ("", BLOCKS["all blocks add"][1])
 
 
+AGAIN = """
+#include "st_cuda.h"
+%s
+template <class K> void execute(K kernel) {
+  st_host host;
+  double *a = host.allocate<double>(64, true), *y = host.allocate<double>(64, true);
+  host.launch(1, {64, 768}, kernel, a, y);
+  const int status = host.status();
+  printf("%%d %%s\\n", status, st_trouble());
+}
+int main() {
+%s
+}
+"""
+"""Executions one after another in a process; of each its status and what was found."""
+
+
+def test_a_fault_is_of_its_execution_alone(tmp_path: Path) -> None:
+    """After each fault a kernel without any, which shares memory of the same places, runs; and each fault is found after all others."""
+    right = f"{LAUNCHED} t[me] = a[me]; u[me] = 1; st_barrier_of_block(); y[me] = t[63 - me] + u[me];"
+    bodies = [right, *(body for body, _ in WRONG.values())]
+    taken = "(ST_ARRAY(const double) a, ST_ARRAY(double) y)"
+    kernels = [f"ST_KERNEL(64) part{number}{taken} {{ {body} }}" for number, body in enumerate(bodies)]
+    calls = [f"  execute(part{number}); execute(part0);" for number in range(1, len(bodies))]
+    (tmp_path / "again.cpp").write_text(AGAIN % ("\n".join(kernels), "\n".join(calls)))
+    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
+    subprocess.run(["g++", *flags, str(tmp_path / "again.cpp"), "-o", str(tmp_path / "again")], check=True)
+    lines = subprocess.run([str(tmp_path / "again")], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert lines[1::2] == ["0 "] * len(WRONG)
+    for name, line in zip(WRONG, lines[::2], strict=True):
+        assert line.startswith("2 "), (name, line)
+        assert re.search(WRONG[name][1], line), (name, line)
+
+
 CARRY = """
 #include "st_cuda.h"
 #include <random>
