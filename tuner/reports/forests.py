@@ -12,49 +12,35 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ...compiler.errors import SparsetuneError
-from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.directives import WorkspaceDirective
 from ...compiler.schedule.schedule import Schedule
-from ...compiler.space.forests.choice import MOST_ELEMENTS, promising, sizes_of
+from ...compiler.space.forests.choice import promising, sizes_of
 from ...compiler.space.forests.costs import costs_of
 from ...compiler.space.forests.forest import Forest
 from ...compiler.space.forests.paths import PathRules
 from ...compiler.space.forests.peeling import ForestRules, path_depth
 from ...compiler.space.forests.space import Forests
 from ...compiler.storage.positions import stored_prefixes
-from ..costs import operations
 from ..explore import explore
 from ..forests.exploration import ForestExploration
-from ..limits import workspace_elements
-from ..measure.sampling import least_of
 from ..model import model_choice
 from ..problem import Problem
 from . import forest_parts
 from .forest_cases import CASES, THREE, Case, composed, four_cases
+from .forest_contest import contest, expected
 from .forests_page import Point, page
-from .one_memory import OneMemory
 from .partial import Partial
 from .publishing import publish, results_option
-from .race import Pace, race
+from .race import Pace
 from .records import Taken
 from .table_3 import COPIES, STEPS, TABLE_2, counts, with_copies
 
 SAMPLE, SHALLOW, LISTED = 300, 6, 4
 """How many forests of least depth are drawn, how many of the cheapest of these run, and how many of the cheapest of all forests run."""
-
-HOPELESS, QUICK = 4.0, 0.5
-"""Contestants of more than so many times the least time are timed once and not raced; those below so many seconds are first timed again."""
-
-ENDLESS = 60.0
-"""Contestants that are expected to take more than so many times as long as the cheapest do not run at all."""
-
-ALWAYS = ("chosen", "by sizes")
-"""The contestants that run and are raced however slow they are."""
 
 GROWING, LENGTHS = CASES[f"SpTTM-TTM-TTM, {THREE[1]}"], (16, 32, 64, 128)
 """The case that runs with several extents of its dense modes, and these extents."""
@@ -138,44 +124,6 @@ def _plain(schedule: Schedule) -> Schedule:
     return Schedule([one for one in schedule if not isinstance(one, WorkspaceDirective)])
 
 
-def hopeful(case: Case, problem: Problem, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:
-    """Return the schedules that can run: without those that take far too long, or far too much memory."""
-    default, costs = problem.concretized(), expected(problem, schedules)
-    most, kept = ENDLESS * min(costs.values()), dict[str, Schedule]()
-    for who, schedule in schedules.items():
-        program = apply_schedule(default.program, schedule, default.formats, problem.constants)
-        if who in ALWAYS or (costs[who] <= most and workspace_elements(program, problem) <= MOST_ELEMENTS):
-            kept[who] = schedule
-        else:
-            click.echo(f"{case.name}: {who} is left out, at {costs[who] / min(costs.values()):.0f} times the least operations", err=True)
-    return kept
-
-
-def contest(part: str, case: Case, schedules: Mapping[str, Schedule], problem: Problem, others: Mapping[str, Callable[[], Any]],
-            pace: Pace) -> list[Point]:  # fmt: skip
-    """Run schedules and other functions in turn; hopeless ones run once. Schedules that convert operands do so in every call."""
-    runs: dict[str, Callable[[], Any]] = {}
-    points, seconds, alike, memory = [], dict[str, float](), dict[str, Callable[[], Any]](), OneMemory(problem)
-    for who, schedule in hopeful(case, problem, schedules).items():
-        try:
-            text = str(schedule)
-            if text not in alike:
-                alike[text] = memory.call(schedule)
-            runs[who] = alike[text]
-        except SparsetuneError as error:
-            click.echo(f"{case.name}: {who} is left out: {error}", err=True)
-    for who, run in {**runs, **others}.items():
-        seconds[who] = least_of(run, 1, 1)
-        if seconds[who] < QUICK:
-            seconds[who] = least_of(run, 1, 2)  # now that caches are warm
-    near = HOPELESS * min(seconds.values())
-    kept = {who: run for who, run in {**runs, **others}.items() if seconds[who] <= near or who in (*ALWAYS, "default")}
-    measured = {**seconds, **{who: series.median for who, series in race(kept, pace).items()}}
-    for who, found in measured.items():
-        points.append(Point(part, case.name, who, found, 0, 0, str(schedules.get(who, ""))))
-    return points
-
-
 def family(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
     """Yield Figure 9: for the kernels of the papers, the chosen schedule and all other contestants."""
 
@@ -200,13 +148,6 @@ def cases(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 
     for case in four_cases():
         yield case.name, lambda case=case: measured(case)
-
-
-def expected(problem: Problem, schedules: Mapping[str, Schedule]) -> dict[str, float]:
-    """Return the operations that the static model expects of schedules."""
-    default = problem.concretized()
-    programs = {who: apply_schedule(default.program, schedule, default.formats, problem.constants) for who, schedule in schedules.items()}
-    return {who: operations(problem, program, default.sources) for who, program in programs.items()}
 
 
 def every(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
@@ -276,16 +217,20 @@ def further(pace: Pace) -> Iterator[tuple[str, Callable[[], list[Point]]]]:
 @click.option("--seconds", default=5.0, show_default=True, help="Time of one contest.")
 @click.option("--only", default="", help="Only cases whose names begin so.")
 @click.option("--again", multiple=True, help="Measure cases whose names begin so, or parts of this name, again, and first, in this order;"
-              " not what was measured in this very state of code and machine. May be repeated.")
+              " not what was measured in this very state of code and machine. Cases that such a part no longer has are dropped."
+              " May be repeated.")
 def main(results: Path, minutes: float, seconds: float, only: str, again: tuple[str, ...]) -> None:
     """Measure loop nest forests; what is there already is not measured again. The page is written after every case."""
     begin, kept = time.monotonic(), Partial(results / "forests.csv", Point)
     pace, now = Pace(seconds, 5, 51), Taken()
     known = {(one.part, one.case) for one in kept.rows if (one.machine, one.commit) == (now.machine, now.commit) or not _named(one, again)}
-    parts = {"stages": stages(), "rules": rules(), "ablation": without_stages(), "cases": cases(pace), "all": every(pace),
-             "further": further(pace), "extents": extents(pace), "family": family(pace)}  # fmt: skip
+    measured = {"stages": stages(), "rules": rules(), "ablation": without_stages(), "cases": cases(pace), "all": every(pace),
+                "further": further(pace), "extents": extents(pace), "family": family(pace)}  # fmt: skip
+    parts = {part: dict(own) for part, own in measured.items()}
+    kept.rows = [one for one in kept.rows if one.part not in again or one.case in parts[one.part]]
+    kept.add(())
     ordered = sorted(parts, key=lambda part: again.index(part) if part in again else len(again))
-    items = ((part, case, measure) for part in ordered for case, measure in parts[part])
+    items = ((part, case, measure) for part in ordered for case, measure in parts[part].items())
     left = [item for item in items if item[:2] not in known and item[1].startswith(only)]
     for number, (part, case, measure) in enumerate(left, 1):
         if time.monotonic() >= begin + 60 * minutes:

@@ -50,8 +50,8 @@ def page(points: Sequence[Point]) -> str:
         " the default, the choices of the two presets, the best of the cheapest forests of least depth and of all paths, nests by hand,"
         f" NumPy with SciPy. {_summary(points)}",
         _family(points),
-        "## Four cases\n\nSparseAuto, section 3.1: milliseconds of the nests of its Figure 2, of the one that the static model chooses"
-        " among them, and of what is chosen from the whole space.",
+        "## Four cases\n\nSparseAuto, section 3.1: milliseconds of the nests of its Figure 2, which of them the static model chooses,"
+        " and milliseconds of what is chosen from the whole space.",
         _each(points, "cases"),
         "## Chosen against all\n\nHow many schedules the stages leave, milliseconds of the best and the worst of them, of the one that"
         " sizes choose among them, and of the one that is chosen from the whole space; the last two columns are these two over the best.",
@@ -165,13 +165,14 @@ def _summary(points: Sequence[Point]) -> str:
 
 
 def _each(points: Sequence[Point], part: str) -> str:
+    """Return a table of milliseconds; of a contestant that is another one, named in brackets, the name of the other."""
     found = _of(points, part)
     who = list(dict.fromkeys(one.who.partition(" (")[0] for own in found.values() for one in own))
     rows = []
     for case, own in found.items():
-        seconds = {one.who.partition(" (")[0]: (one.seconds, one.who.partition(" (")[2].rstrip(")")) for one in own}
-        cells = (seconds.get(name) for name in who)
-        rows.append([case, *("" if cell is None else f"{1e3 * cell[0]:.3g} {cell[1]}".strip() for cell in cells)])
+        both = ((one.who.partition(" ("), f"{1e3 * one.seconds:.3g}") for one in own)
+        cells = {name: other.rstrip(")") or shown for (name, _, other), shown in both}
+        rows.append([case, *(cells.get(name, "") for name in who)])
     return table(("case", *who), rows)
 
 

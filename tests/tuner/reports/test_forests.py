@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner.kernels import Candidate, compile_problem
-from sparsetune.tuner.reports import forest_parts, forests
+from sparsetune.tuner.reports import forest_contest, forest_parts, forests
 from sparsetune.tuner.reports.forest_cases import FAMILY, Case, composed, four_cases
 from sparsetune.tuner.reports.forests import contestants, main
-from sparsetune.tuner.reports.race import Pace
+from sparsetune.tuner.reports.forests_page import page
+from sparsetune.tuner.reports.race import Pace, race
 from sparsetune.tuner.reports.records import Taken
 
 SMALL = {2: "random:uniform:9x9:nnz=30", 3: "random:uniform:7x6x5:nnz=30", 4: "random:uniform:5x6x4x5:nnz=40",
@@ -88,6 +90,12 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "stages: SpMM-GEMM (1 of 1, 0 of 60 minutes)" in shown
     assert "old" not in kept.read_text()
     assert (tmp_path / "forests.md").read_text().count("| SpMM-GEMM |") == first.count("| SpMM-GEMM |")
+    kept.write_text("".join(line.replace(f"cases,{cases[0].name}", "cases,a share of another cache") for line in kept.open()))
+    monkeypatch.setattr(forests, "four_cases", lambda: ())
+    assert CliRunner().invoke(main, options, catch_exceptions=False).exit_code == 0
+    assert "a share of another cache" in (tmp_path / "forests.md").read_text()
+    assert CliRunner().invoke(main, [*options, "--again", "cases"], catch_exceptions=False).exit_code == 0
+    assert "a share of another cache" not in kept.read_text() + (tmp_path / "forests.md").read_text()
 
 
 def test_terms_share_the_outermost_loop_at_most() -> None:
@@ -116,15 +124,39 @@ def test_contestants_that_convert_operands_do_so_in_every_call(monkeypatch: pyte
         return bind(one, *given)
 
     monkeypatch.setattr(Candidate, "bind", counted)
-    schedules = {"default": Schedule(), "turned": Schedule('convert(E, "dense, dense; 1, 0")')}
-    points = forests.contest("family", case, schedules, case.problem(), {}, Pace(0.001, 3, 3))
+    schedules = {"default": Schedule(), "chosen": Schedule('convert(E, "dense, dense; 1, 0")')}
+    points = forest_contest.contest("family", case, schedules, case.problem(), {}, Pace(0.001, 3, 3))
     assert {one.who for one in points} == set(schedules)
     assert bound.count("") == 1
-    assert bound.count(str(schedules["turned"])) >= 1 + 3
+    assert bound.count(str(schedules["chosen"])) >= 1 + 3
+
+
+def test_contestants_of_one_schedule_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice among nests and the nest that it is had two times, where the choice from all was far faster: both were timed once."""
+    case, raced = small("SpMMH-GEMM"), list[str]()
+    nest = Schedule(case.hand[0])
+    alone = {"": 0.001, str(nest): 0.02, "near the nest": 0.03, "hopeless": 0.1}
+    functions = {name: (lambda name=name: name) for name in alone}
+
+    def counted(runs: dict[str, Callable[[], Any]], pace: Pace) -> dict[str, Any]:
+        raced.extend(runs)
+        return race(runs, pace)
+
+    monkeypatch.setattr(forest_contest.OneMemory, "call", lambda memory, schedule: functions[str(schedule)])
+    monkeypatch.setattr(forest_contest, "least_of", lambda run, *counts: alone[run()])
+    monkeypatch.setattr(forest_contest, "race", counted)
+    schedules = {"nest a": nest, "of these (nest a)": nest, "chosen": Schedule()}
+    others = {name: functions[name] for name in ("near the nest", "hopeless")}
+    points = forest_contest.contest("cases", case, schedules, case.problem(), others, Pace(0.001, 3, 3))
+    found = {one.who: one.seconds for one in points}
+    assert list(found) == [*schedules, *others]
+    assert found["nest a"] == found["of these (nest a)"] != alone[str(nest)]
+    assert sorted(raced) == sorted(["", str(nest), "near the nest"])
+    assert f"| {1e3 * found['nest a']:.3g} | nest a | {1e3 * found['chosen']:.3g} |" in page(points)
 
 
 def test_what_would_never_end_does_not_run(capsys: pytest.CaptureFixture[str]) -> None:
     case = replace(small("TTTP3"), source="random:uniform:300x400x500:nnz=100")
     endless = forests.Schedule("precompute(U(i,r) * V(j,r) * W(k,r), [i, j, k], [i, j, k], w)")
-    assert set(forests.hopeful(case, case.problem(), {"chosen": forests.Schedule(), "endless": endless})) == {"chosen"}
+    assert set(forest_contest.hopeful(case, case.problem(), {"chosen": forests.Schedule(), "endless": endless})) == {"chosen"}
     assert "endless is left out" in capsys.readouterr().err
