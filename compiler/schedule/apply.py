@@ -143,8 +143,10 @@ def _judge_whole(program: Program, schedule: Schedule, judgement: Judgement) -> 
                 judgement.tiles(program, directive)
             elif isinstance(directive, d.Prefetch):
                 judgement.prefetch(program, directive)
-            elif isinstance(directive, d.Assemble):
-                judgement.assembly(program, directive)
+            elif isinstance(directive, d.Assemble) and directive.strategy == "append":
+                judgement.appended(program, directive.result)
+            elif isinstance(directive, d.ProtocolDirective) and "append" in directive.protocols:
+                judgement.appended(program, directive.access.tensor)
             elif isinstance(directive, d.WorkspaceDirective):
                 judgement.workspace(program, directive)
         except Refusal as refusal:

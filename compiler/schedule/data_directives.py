@@ -24,7 +24,7 @@ MOST_IN_REGISTERS = 2**14
 
 
 def protocol(program: Program, directive: d.ProtocolDirective, context: Context) -> Program:
-    """Set how each level of an access is traversed."""
+    """Set how each level of an operand is traversed, or how a result is assembled."""
     wanted = directive.access
     address = follow(program.statement, directive.path or ())
     statement = at(program.statement, address)
@@ -41,8 +41,24 @@ def protocol(program: Program, directive: d.ProtocolDirective, context: Context)
             use = "read" if read else "written"
             refuse(Rule.PROTOCOL_FITS, f"{show(wanted)} is {use}: its protocols are {' and '.join(allowed)}, not {name}")
     places = _places(directive, statement, bool(read))
+    if written:
+        return _written(program, directive, written[0], context)
     changed = _changed(statement, places, lambda node: replace(node, protocols=directive.protocols))
     return replace(program, statement=put(program.statement, address, changed))
+
+
+def _written(program: Program, directive: d.ProtocolDirective, written: Access, context: Context) -> Program:
+    """Assemble a result as its protocols say. Levels in which every coordinate is present are written in place, whichever they have."""
+    name, levels = written.tensor, context.levels(written)
+    if not levels:
+        refuse(Rule.PROTOCOL_FITS, f"{name} is a workspace, and its kind says how it is written; use workspace({name}, KIND)")
+    chosen = {strategy for (kind, _), strategy in zip(levels, directive.protocols, strict=True) if not kind.full}
+    if len(chosen) > 1:
+        refuse(
+            Rule.PROTOCOL_FITS,
+            f"all levels of {name} are assembled alike, by append or by insert; assemble({name}, workspace) collects what is not in order",
+        )
+    return assemble(program, d.Assemble(name, chosen.pop()), context) if chosen else program
 
 
 def _places(directive: d.ProtocolDirective | d.Convert, statement: Stmt, read: bool) -> frozenset[int]:

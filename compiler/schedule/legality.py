@@ -145,13 +145,13 @@ class Judgement:
                         " where tiles have another length; order both alike, or split by a number of iterations",
                     )
 
-    def assembly(self, program: Program, directive: d.Assemble) -> None:
+    def appended(self, program: Program, result: str) -> None:
         """Refuse to append to a result whose components are not computed in the order of its levels."""
-        if directive.strategy != "append":
+        if (result, "append") not in program.assembly:  # a later directive assembles it in another way
             return
         graph = graph_of(program.relations)
         for loops, leaf in assignments_in_loops(program.statement):
-            if leaf.target.tensor != directive.result:
+            if leaf.target.tensor != result:
                 continue
             known = graph.known_after(loops)
             places = [max((known.get(name, -1) for name in names), default=-1) for _, names in self.context.levels(leaf.target)]

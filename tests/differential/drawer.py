@@ -160,7 +160,10 @@ class Drawer:
     def _assemble(self, program: Program) -> str:
         if self.formats[self.result].is_dense:
             return ""
-        return f"assemble({self.result}, {self.rng.choice(('insert', 'append', 'workspace'))})"
+        strategy = self.rng.choice(("insert", "append", "workspace"))
+        if strategy != "workspace" and self.rng.random() < 0.5:
+            return f"protocol({self.result}, {', '.join([strategy] * len(self.formats[self.result]))})"
+        return f"assemble({self.result}, {strategy})"
 
     def _merge(self, program: Program) -> str:
         return f"merge({self._loop(program)}, {self.rng.choice(('two_finger', 'locate', 'gallop', 'bitmap'))})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparsetune.compiler.schedule.rules import Rule
 
-from .case import BROADCAST, DENSE, MTTKRP, RELU, SCALED, SDDMM, SPGEMM, SPMM, SPMV, Case
+from .case import BROADCAST, DENSE, MTTKRP, RELU, SCALED, SDDMM, SPGEMM, SPMM, SPMV, TTV, Case
 
 CHAIN = ("E(i,l) = A(i,j) * B(j,k) * C(k,m) * D(m,l)", dict[str, str]())
 APART = "precompute(A(i,j) * B(j,k) * C(k,m), [i, m], [i, m], v); precompute([0], A(i,j) * B(j,k), [i, k], [i, k], w)"
@@ -90,6 +90,22 @@ CASES = [
     Case(Rule.PROTOCOL_FITS, SPMV, "protocol(y, insert)", "protocol(A, step, append)", 1, "its protocols are step and locate, not append"),
     Case(Rule.WORKSPACE_FITS, SPGEMM, "workspace(w, hashed)", "workspace(w, scalar)", 1, "w has the modes j, and so cannot be scalar"),
     Case(
+        Rule.PROTOCOL_FITS,
+        TTV,
+        "protocol(T, insert, insert)",
+        "protocol(T, append, insert)",
+        1,
+        "all levels of T are assembled alike, by append or by insert; assemble(T, workspace) collects what is not in order",
+    ),
+    Case(
+        Rule.PROTOCOL_FITS,
+        SPGEMM,
+        "protocol([1], w, locate)",
+        "protocol([0], w, insert)",
+        1,
+        "w is a workspace, and its kind says how it is written; use workspace(w, KIND)",
+    ),
+    Case(
         Rule.WORKSPACE_FITS,
         SPGEMM,
         "workspace(w, list)",
@@ -115,6 +131,7 @@ CASES = [
     ),
     Case(Rule.CONVERT_FITS, SPMV, 'convert(A, "coo")', 'convert(A, "csb")', 1, "A cannot be converted"),
     Case(Rule.CONVERT_FITS, MTTKRP, 'convert(B, "coo")', 'convert(B, "csr")', 1, "B cannot be converted"),
+    Case(Rule.ASSEMBLE_FITS, SCALED, "protocol(Z, append, insert)", "protocol(Z, insert, append)", 1, "use insert or workspace"),
     Case(Rule.ASSEMBLE_FITS, SCALED, "assemble(Z, insert)", "assemble(Z, append)", 1, "do not come in the order of its levels"),
     Case(Rule.PREFETCH_READS, SPMM, "prefetch(j, X, 8)", "prefetch(j, Y, 8)", 1, "Y is no operand read in loop j; those read are A, X"),
     Case(

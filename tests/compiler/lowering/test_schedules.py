@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sparsetune as st
 from numpy.typing import NDArray
+from plain_code import plain
 from sparsetune.compiler.pipeline import compile_kernel
 
 pytestmark = pytest.mark.cc
@@ -163,6 +164,29 @@ def test_parallel_assembly_gives_the_serial_result_whatever_thread_runs_a_row(as
             assert own.pos is None or np.array_equal(own.pos, other.pos)
             assert own.crd is None or np.array_equal(own.crd, other.crd)
         assert np.array_equal(found.values, serial.values)
+
+
+@pytest.mark.parametrize(
+    ("form", "protocols", "assembly"),
+    [
+        ("csr", "append, append", "append"),
+        ("csr", "insert, append", "append"),
+        ("csr", "insert, insert", "insert"),
+        ("csr", "append, insert", "insert"),
+        ("csc", "insert, insert", "insert"),
+        ("dcsr", "append, append", "append"),
+        ("dcsr", "insert, insert", "insert"),
+        ("coo", "insert, insert", "insert"),
+    ],
+)
+def test_the_protocol_of_a_result_says_how_it_is_assembled(form: str, protocols: str, assembly: str) -> None:
+    operands, expected = OPERANDS[SPGEMM]
+    kinds = {"A": "csr", "B": "csr", "C": form}
+    said = st.compile(SPGEMM, kinds, schedule=f"protocol(C, {protocols})")
+    texts = [plain(st.compile(SPGEMM, kinds, schedule=schedule).source) for schedule in (f"assemble(C, {assembly})", "")]
+    assert plain(said.source) == texts[0]
+    assert (plain(said.source) == texts[1]) is (assembly == "append")
+    assert np.allclose(said(**operands).to_numpy(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("race", ["atomics", "temporary"])
