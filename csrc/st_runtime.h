@@ -57,16 +57,20 @@ static inline void st_zero(void *array, int64_t low, int64_t high, size_t size) 
 static inline void st_fail(int32_t *status) { __atomic_store_n(status, 1, __ATOMIC_RELAXED); }
 static inline bool st_failed(const int32_t *status) { return __atomic_load_n(status, __ATOMIC_RELAXED); }
 
-/* Ask for the cache lines of array[index .. index + count], elements of `size` bytes, which may lie past the array's end; into the first
- * level of cache or the second. */
+/* Ask for a cache line, into the first level of cache or the second. */
+static inline __attribute__((always_inline)) void st_prefetch_line(const char *line, int cache) {
+  if (cache == 1)
+    __builtin_prefetch(line, 0, 3);
+  else
+    __builtin_prefetch(line, 0, 2);
+}
+
+/* Ask for the cache lines of array[index .. index + count], elements of `size` bytes, which may lie past the array's end. Rows that begin
+ * within a line end in a line more than their bytes fill; to ask for it each time costs less than to find out. */
 static inline __attribute__((always_inline)) void st_prefetch(const void *array, int64_t index, int64_t count, int64_t size, int cache) {
   const char *first = (const char *)((uintptr_t)array + (uintptr_t)(index * size));
-  for (int64_t line = 0; line < count * size; line += 64) {
-    if (cache == 1)
-      __builtin_prefetch(first + line, 0, 3);
-    else
-      __builtin_prefetch(first + line, 0, 2);
-  }
+  for (int64_t byte = 0; byte < count * size; byte += 64) st_prefetch_line(first + byte, cache);
+  if (count > 1) st_prefetch_line(first + count * size - 1, cache);
 }
 
 /* Make writes that bypass the caches visible before later writes. */
