@@ -1,8 +1,9 @@
-/* Hand-written kernels that race against generated ones on a GPU. Arrays: pos, crd and values of compressed rows, dense operands, the
-   result; sizes: rows, entries, which kernel, and how many columns dense operands have (32 or 128). */
+/* Hand-written kernels that race against generated ones on a GPU. Arrays: pos, crd and values of compressed rows (of columns for a sparse
+   vector), dense operands (of a sparse vector crd and values), the result; sizes: rows, entries (those of a sparse vector if there is
+   one), which kernel, and how many columns dense operands have (32 or 128). */
 #include "st_cuda.h"
 
-enum { ST_ROW_WARPS, ST_MERGE_PATH, ST_WIDE_ROWS, ST_SAMPLED };
+enum { ST_ROW_WARPS, ST_MERGE_PATH, ST_WIDE_ROWS, ST_SAMPLED, ST_COLUMN_WARPS };
 #define ST_THREADS 128
 #define ST_ITEMS 7
 #define ST_TILE (ST_THREADS * ST_ITEMS)
@@ -120,6 +121,16 @@ ST_DEVICE void sampled(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd,
   }
 }
 
+/* y += A x for a sparse x and the columns of A: a warp adds the column of an entry of x to y, and reads no other column. */
+ST_KERNEL(ST_THREADS) column_warps(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values,
+                                   ST_ARRAY(const int32_t) columns, ST_ARRAY(const double) x, ST_ARRAY(double) y, const int64_t entries) {
+  for (int64_t e = st_warp_of_grid(); e < entries; e += st_warps_of_grid()) {
+    const int64_t j = columns[e];
+    const double factor = x[e];
+    for (int64_t p = pos[j] + st_lane(); p < pos[j + 1]; p += ST_LANES) st_atomic_add(y, crd[p], values[p] * factor);
+  }
+}
+
 #define ST_OF_COLUMNS(N)                                                                                                       \
   ST_KERNEL(ST_THREADS) wide_rows_##N(ST_ARRAY(const int32_t) pos, ST_ARRAY(const int32_t) crd, ST_ARRAY(const double) values, \
                                       ST_ARRAY(const double) X, ST_ARRAY(double) Y, const int64_t rows) {                      \
@@ -139,6 +150,7 @@ ST_ENTRY(wide_rows_32, const int32_t *, const int32_t *, const double *, const d
 ST_ENTRY(wide_rows_128, const int32_t *, const int32_t *, const double *, const double *, double *, int64_t)
 ST_ENTRY(sampled_32, const int32_t *, const int32_t *, const double *, const double *, const double *, double *, int64_t)
 ST_ENTRY(sampled_128, const int32_t *, const int32_t *, const double *, const double *, const double *, double *, int64_t)
+ST_ENTRY(column_warps, const int32_t *, const int32_t *, const double *, const int32_t *, const double *, double *, int64_t)
 
 #if ST_HOST
 ST_EXPORT int32_t st_kernel(void **arrays, int64_t *sizes, int64_t) {
@@ -154,6 +166,10 @@ ST_EXPORT int32_t st_kernel(void **arrays, int64_t *sizes, int64_t) {
     case ST_ROW_WARPS: device.launch(blocks, ST_THREADS, row_warps, pos, crd, values, first, fifth, rows); break;
     case ST_MERGE_PATH: device.launch(tiles, ST_THREADS, merge_path, pos, crd, values, first, fifth, rows, entries); break;
     case ST_WIDE_ROWS: device.launch(wide, ST_THREADS, few ? wide_rows_32 : wide_rows_128, pos, crd, values, first, fifth, rows); break;
+    case ST_COLUMN_WARPS:
+      device.launch((entries + warps - 1) / warps, ST_THREADS, column_warps, pos, crd, values, (const int32_t *)arrays[3],
+                    (const double *)fifth, (double *)arrays[5], entries);
+      break;
     default:
       device.launch(blocks, ST_THREADS, few ? sampled_32 : sampled_128, pos, crd, values, first, (const double *)fifth,
                     (double *)arrays[5], rows);

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from .drawings import Dots, dot_chart
 from .gpu_cases import CPU, DEFAULT, KERNELS, PLAIN, UNROLLED
 from .gpu_cusparse import BEFOREHAND
+from .gpu_rivals import BY_HAND
 from .gpu_rows import Row
 from .markdown import geometric_mean, table
 
@@ -128,6 +129,10 @@ def _races(raced: Sequence[Row], bandwidth: float) -> Iterator[str]:
             for kernel in kernels
         ],
     )  # fmt: skip
+    by_hand = {row.kernel for row in raced if row.who == "by hand"}
+    unraced = [kernel for kernel in kernels if kernel in BY_HAND and kernel not in by_hand]
+    if unraced:
+        yield f"Not yet raced against the kernels by hand on this device: {', '.join(unraced)}."
     yield "By input:"
     yield table(_EACH, _each(raced, bandwidth))
 

@@ -5,14 +5,15 @@ As for our kernels, operands are on the device before a rival is timed, and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...compiler.errors import BuildError, ResourceError
 from ...compiler.frozen import frozen
@@ -49,30 +50,32 @@ SOURCE = CSRC / "st_gpu_rivals.cu"
 
 
 def by_hand(library: Any, compiler: str) -> CudaKernel:
-    """Return the kernels written by hand, loaded from their compiled object."""
-    inputs = [ArrayParameter(name, kind, ("", "values")) for name, kind in (("pos", I32), ("crd", I32), ("values", F64), ("first", F64))]
-    inputs.append(ArrayParameter("result", F64, ("", "values"), writable=True))
-    return CudaKernel(library, library.st_kernel, tuple(inputs), True, compiler, ())
+    """Return the kernels written by hand, loaded from their compiled object. Each has parameters of its own (``_parameters``)."""
+    return CudaKernel(library, library.st_kernel, (), True, compiler, ())
 
 
-_BY_HAND = {"SpMV": ((0, "row to a warp"), (1, "merge path")), "SpMM 32": ((2, "wide loads"),), "SpMM 128": ((2, "wide loads"),),
-            "SDDMM 32": ((3, "row to a warp"),)}  # fmt: skip
+BY_HAND = {"SpMV": ((0, "row to a warp"), (1, "merge path")), "SpMM 32": ((2, "wide loads"),), "SpMM 128": ((2, "wide loads"),),
+           "SDDMM 32": ((3, "row to a warp"),), "SpMSpV": ((4, "entry of the vector to a warp"),)}  # fmt: skip
+"""By kernel: the numbers (csrc/st_gpu_rivals.cu) and names of what is written by hand."""
 
 
 def runs_by_hand(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[str, Any]) -> Iterator[Run]:
     """Yield the handwritten kernels that compute what a kernel does; ``rivals`` loads them when the first is started."""
-    for number, what in _BY_HAND.get(kernel, ()):
+    for number, what in BY_HAND.get(kernel, ()):
         yield Run(what, partial(_started, rivals, kernel, operands, number))
 
 
 def _started(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[str, Any], number: int) -> Started:
-    sparse, *dense = operands.values()
-    stored, loaded = sparse.to_scipy(), rivals()
-    columns = dense[-1].shape[1] if dense[-1].ndim == 2 else 1
+    sparse, *others = operands.values()
+    loaded, stored = rivals(), cast("Any", sparse.to_scipy() if isinstance(sparse, Tensor) else sparse)
+    columns = others[-1].shape[1] if others[-1].ndim == 2 else 1
     made = np.zeros(stored.nnz if kernel.startswith("SDDMM") else (stored.shape[0], columns) if columns > 1 else stored.shape[0])
-    inputs = [stored.indptr.astype(np.int32), stored.indices.astype(np.int32), stored.data, *dense]
-    parameters = (*loaded.parameters[:4], *loaded.parameters[3 : len(inputs) - 1], loaded.parameters[-1])
-    launch = replace(loaded, parameters=parameters).bind([*inputs, made], (stored.shape[0], stored.nnz, number, columns), 0, 1)
+    entries = stored.nnz
+    if kernel == "SpMSpV":
+        (places,) = np.nonzero(others[0])
+        others, entries = [places.astype(np.int32), others[0][places]], len(places)
+    inputs = [stored.indptr.astype(np.int32), stored.indices.astype(np.int32), stored.data, *others]
+    launch = replace(loaded, parameters=_parameters(inputs)).bind([*inputs, made], (stored.shape[0], entries, number, columns), 0, 1)
 
     def result() -> Any:
         made[...] = 0
@@ -81,6 +84,12 @@ def _started(rivals: Callable[[], CudaKernel], kernel: str, operands: Mapping[st
         return made.copy()
 
     return Started(result, launch.seconds)
+
+
+def _parameters(inputs: Sequence[NDArray[Any]]) -> tuple[ArrayParameter, ...]:
+    kinds = (I32 if array.dtype == np.int32 else F64 for array in inputs)
+    given = (ArrayParameter(f"input{number}", kind, ("", "values")) for number, kind in enumerate(kinds))
+    return (*given, ArrayParameter("result", F64, ("", "values"), writable=True))
 
 
 def installed() -> list[str]:
