@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import settings
@@ -24,8 +25,16 @@ settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("fixed")
 
 
+def part(text: str) -> tuple[int, int]:
+    number, parts = map(int, text.split("/"))
+    if not 1 <= number <= parts:
+        raise ValueError
+    return number, parts
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is printed now into the golden files instead of comparing")
+    parser.addoption("--part", type=part, default="1/1", metavar="K/N", help="run of the chosen tests the K-th of each N in a row")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,7 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)  # parts are of what -m and -k leave
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    number, parts = cast("tuple[int, int]", config.getoption("part"))
+    left = [item for place, item in enumerate(items) if place % parts != number - 1]
+    config.hook.pytest_deselected(items=left)
+    items[:] = items[number - 1 :: parts]
     if not (ROOT / "pyproject.toml").exists():
         for item in items:
             if item.get_closest_marker("tree"):
