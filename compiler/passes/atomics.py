@@ -8,7 +8,6 @@ that lies inside its tile, so that no lock is needed, however long the row is.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -22,7 +21,6 @@ from ..ir.nodes import (
     ArrayRef,
     Binary,
     Call,
-    Cast,
     Const,
     Dealt,
     Declare,
@@ -49,6 +47,7 @@ from ..ir.nodes import (
 from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, substitute, transform, walk
 from .manager import Setting
 from .segments import is_in_row
+from .tiles import Tiles, inside_tile, tiles_of
 
 IDENTITY = {"+": 0, "*": 1}
 LONGEST_COPY = 300
@@ -88,37 +87,19 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
     types = {name: Type(kind) for name, kind in array_types(function).items()}
     fresh = setting.fresh
 
-    def visit(statement: Step, tiles: frozenset[_Tile]) -> Step:
+    def visit(statement: Step, tiles: Tiles) -> Step:
         if isinstance(statement, For) and isinstance(statement.tag, Parallel):
-            tiles = _tiles(statement)
+            tiles = tiles_of(statement)
         elif isinstance(statement, For) and not isinstance(statement.tag, Dealt) and (found := _targets(statement)):
             return _gathered(statement, found, tiles, types, fresh)
         elif isinstance(statement, While) and (found := _targets(statement)):
             return _gathered_while(statement, found, types, fresh)
         children = tuple(visit(child, tiles) if isinstance(child, Step) else child for child in statement.children)
         made: Step = statement.rebuild(children) if children else statement  # type: ignore[assignment]  # statements stay statements
-        alone = _alone(statement, tiles, fresh) if isinstance(statement, For) else None
+        alone = _alone(statement, tiles, types, fresh) if isinstance(statement, For) else None
         return made if alone is None or not isinstance(made, For) else alone.beside(made)
 
-    return replace(function, body=as_steps(visit(function.body, frozenset())))
-
-
-_Tile = tuple[str, str]
-"""The variables with the begin and the end of a tile of positions."""
-
-
-def _tiles(loop: For) -> frozenset[_Tile]:
-    """Return the tiles that the iterations of a parallel loop declare: ``low = number * size``, ``high = min(low + size, ...)``."""
-    declared = {node.variable.name: node.value for node in nodes_of(loop.body, Declare)}
-    counts = Counter(node.variable.name for node in walk(loop.body) if isinstance(node, Declare | SetVar | For))
-    found = set()
-    for high, value in declared.items():
-        match value:
-            case Binary("min", Binary("+", Var(low), Const() | Var() as size), _):
-                begins = declared.get(low) == Binary("*", loop.variable, size, I64)
-                if begins and counts[low] == counts[high] == 1 and not mentions(size, counts.keys() | {loop.variable.name}):
-                    found.add((low, high))
-    return frozenset(found)
+    return replace(function, body=as_steps(visit(function.body, {})))
 
 
 def _targets(loop: For | While) -> list[_Target]:
@@ -209,9 +190,9 @@ class _Detour:
     after: list[Step]
 
 
-def _gathered(loop: For, found: list[_Target], tiles: frozenset[_Tile], types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
+def _gathered(loop: For, found: list[_Target], tiles: Tiles, types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
     low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
-    owned = _inside_tile(loop, low, high, tiles)
+    owned = inside_tile(loop, tiles, types)
     detours = {
         target.store: _detour(target, owned[1] if owned and target.goes_along(owned[0]) else None, types[target.store.array], fresh)
         for target in found
@@ -244,11 +225,11 @@ class _Alone:
         return Steps((Declare(self.low, self.loop.low), Declare(self.high, self.loop.high), _unlocked(self.condition, alone, shared)))
 
 
-def _alone(loop: For, tiles: frozenset[_Tile], fresh: Callable[[str], str]) -> _Alone | None:
+def _alone(loop: For, tiles: Tiles, types: Mapping[str, Type], fresh: Callable[[str], str]) -> _Alone | None:
     """Return a loop that needs no locks if its segment lies inside its tile; None if it has no locks, updates more than the row of the
     segment, or is too long to be copied. This serves rows that are too long to be gathered."""
     low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
-    owned = _inside_tile(loop, low, high, tiles)
+    owned = inside_tile(loop, tiles, types)
     if owned is None or len(list(walk(loop.body))) > LONGEST_COPY or not any(store.atomic for store in nodes_of(loop.body, Store)):
         return None
     within = any(isinstance(node.tag, Parallel | Dealt) for node in nodes_of(loop.body, For))
@@ -271,20 +252,6 @@ def _gathered_while(loop: While, found: list[_Target], types: dict[str, Type], f
     before = [statement for detour in detours.values() for statement in detour.before]
     after = [statement for detour in detours.values() for statement in detour.after]
     return If(loop.condition, block([*before, inside, *after]))
-
-
-def _inside_tile(loop: For, low: Var, high: Var, tiles: frozenset[_Tile]) -> tuple[Var, Value] | None:
-    """Return the index of the segment of a loop, and the condition that no other tile has a part of it."""
-    match loop.low, loop.high:
-        case Binary("max", begin, Var(first)), Binary("min", end, Var(past)) if (first, past) in tiles:
-            match _uncast(begin), _uncast(end):
-                case Load(pos, Var() as row), Load(other, Binary("+", Var() as same, Const(1), _)) if pos == other and row == same:
-                    return row, Binary("and", Binary("==", low, begin, BOOL), Binary("==", high, end, BOOL), BOOL)
-    return None
-
-
-def _uncast(expr: Value) -> Value:
-    return expr.operand if isinstance(expr, Cast) else expr
 
 
 def _detour(target: _Target, owned: Value | None, kind: Type, fresh: Callable[[str], str]) -> _Detour:

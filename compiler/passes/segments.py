@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from ..frozen import frozen
 from ..ir.nodes import (
     BOOL,
     I64,
     Allocate,
-    ArrayRef,
     Binary,
     Call,
     Cast,
@@ -35,6 +33,7 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import as_steps, nodes_of, transform, walk
 from .manager import Setting
+from .tiles import Level, segments_between
 
 LONGEST_BODY = 600
 """The most nodes of a loop's body that is copied."""
@@ -43,15 +42,6 @@ SHORT_TILE = 256
 """The least positions of a tile for which separating its segments pays."""
 
 Declared = Mapping[str, Value]
-
-
-@frozen
-class _Clip:
-    """How the segments of one level are cut: ``max(pos[parent], low)`` and ``min(pos[parent + 1], high)``."""
-
-    pos: str
-    low: Var
-    high: Var
 
 
 def separate_whole_segments(function: Function, setting: Setting) -> Function:
@@ -93,9 +83,9 @@ def _separated(loop: For, declared: Declared, fresh: Callable[[str], str]) -> St
     ))  # fmt: skip
 
 
-def _clips(loop: For, declared: Declared) -> list[_Clip]:
+def _clips(loop: For, declared: Declared) -> list[Level]:
     """Return how a loop over the segments of a tile clips them, level by level downwards; empty for other loops."""
-    clips: list[_Clip] = []
+    clips: list[Level] = []
     ends = loop.low, loop.high
     while loop.tag is None and loop.step == 1:
         match ends:
@@ -103,19 +93,15 @@ def _clips(loop: For, declared: Declared) -> list[_Clip]:
                 begin, end = declared.get(first), declared.get(past)
             case _:
                 return clips
-        match begin, end:
-            case (
-                Binary("-", Call("upper_bound", (ArrayRef(pos), Const(1), _, Var() as low)), Const(1)),
-                Call("lower_bound", (ArrayRef(other), Const(0), _, Var() as high)),
-            ) if pos == other:
-                clips.append(_Clip(pos, low, high))
-                ends = low, high
-            case _:
-                return clips
+        level = segments_between(begin, end)
+        if level is None:
+            return clips
+        clips.append(level)
+        ends = level.low, level.high
     return clips
 
 
-def _is_short(clip: _Clip, declared: Declared) -> bool:
+def _is_short(clip: Level, declared: Declared) -> bool:
     """Return whether a tile is known to be short: ``high`` is ``low`` plus a small constant, or at most that."""
     match declared.get(clip.high.name):
         case Binary("+", _, Const(size)) | Binary("min", Binary("+", _, Const(size)), _) | Binary("min", _, Binary("+", _, Const(size))):
@@ -131,10 +117,11 @@ def _may_be_copied(body: Step) -> bool:
     )
 
 
-def _whole(body: Step, parent: Var, clips: list[_Clip]) -> Step:
+def _whole(body: Step, parent: Var, clips: list[Level]) -> Step:
     """Return the body for a segment that is not cut, without the clips of its own level and of those below."""
     clip, *below = clips
     begins: dict[str, Value] = {}
+    lowest = clips[-1]
 
     def unclipped(node: Node) -> Node:
         match node:
@@ -144,8 +131,10 @@ def _whole(body: Step, parent: Var, clips: list[_Clip]) -> Step:
                 return end
             case Declare(variable, value) if is_place(value, clip.pos, parent, 0) or is_place(value, clip.pos, parent, 1):
                 begins[variable.name] = value
-            case Binary("==", Var(name), value) if begins.get(name) == value:
+            case Binary("<=", limit, begin) if limit == lowest.low and _is_place_below(begin, clips, parent, 0):
                 return Const(True, BOOL)  # the condition that the segment belongs to the tile alone
+            case Binary("<=", end, limit) if limit == lowest.high and _is_place_below(end, clips, parent, 1):
+                return Const(True, BOOL)
         return node
 
     made = transform(body, unclipped)
@@ -172,6 +161,17 @@ def is_place(expr: Value, pos: str, parent: Var, offset: int) -> bool:
         case Load(array, Binary("+", Var() as index, Const(1))) if array == pos:
             return index == parent and offset == 1
     return False
+
+
+def _is_place_below(expr: Value, clips: list[Level], parent: Var, offset: int) -> bool:
+    """Return whether an expression is the position in the lowest of some levels at which the segment of ``parent + offset`` begins."""
+    for clip in reversed(clips[1:]):
+        match expr.operand if isinstance(expr, Cast) else expr:
+            case Load(array, index) if array == clip.pos:
+                expr = index
+            case _:
+                return False
+    return is_place(expr, clips[0].pos, parent, offset)
 
 
 def is_in_row(index: Value, row: Var, along: Mapping[str, Value]) -> bool:

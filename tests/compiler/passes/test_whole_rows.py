@@ -9,11 +9,15 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike, NDArray
+from sparsetune.compiler.format import Format
 from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.native.machine import Machine
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.storage.aligned import aligned_copy, aligned_full
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.level_arrays import LevelArrays
+from sparsetune.compiler.storage.tensor import Tensor
 
 SPMM, SPMV = "Y(i,k) = A(i,j) * X(j,k)", "Y(i) = A(i,j) * X(j)"
 COLUMNS = 9
@@ -114,3 +118,49 @@ def test_large_rows_and_many_tiles(width: int | None) -> None:
         out = np.full(shape(4000, width), np.nan)
         spmm(split, width)(A=matrix, X=x, threads=4, out=out)
         np.testing.assert_allclose(out, expected)
+
+
+def fibres(split: str) -> Kernel:
+    """Return a product with a tensor whose tiles cut fibres of rows."""
+    schedule = f"collapse(i, j, f1); collapse(f1, k, f2); pos(f2, p, T); {split}; parallelize(p0, cpu_thread, atomics, static)"
+    expression, formats = "Y(i,r) = T(i,j,k) * C(k,r)", {"T": "dense, compressed, compressed"}
+    return compile_kernel(expression, formats, extents={"r": 8}, schedule=schedule)
+
+
+def test_rows_of_fibres_that_are_inside_a_tile_are_stored() -> None:
+    source = fibres("split_up(p, p0, p1, 2)").source
+    assert updates(source) == ["=", "=", "="]
+    assert source.count("st_atomic_add") == 2  # in rows that are cut
+    assert "where tiles of p0 meet" in source
+
+
+Lengths = list[list[int | None]]
+ROW = st.lists(st.sampled_from((None, None, 0, 1, 2, 5)), min_size=4, max_size=4)
+"""The numbers of elements of a row's fibres; None: it has no such fibre, 0: it has one without elements."""
+
+
+def tensor_of_fibres(lengths: Lengths, rng: np.random.Generator) -> tuple[Tensor, NDArray[np.float64]]:
+    """Return a tensor with fibres of given lengths, and the same as an array."""
+    at = [(i, j, n) for i, row in enumerate(lengths) for j, n in enumerate(row) if n is not None]
+    columns = [np.sort(rng.permutation(COLUMNS)[:n]) for _, _, n in at]
+    dense = np.zeros((len(lengths), 4, COLUMNS))
+    for (i, j, n), found in zip(at, columns, strict=True):
+        dense[i, j, found] = rng.random(n)
+    rows = LevelArrays(pos=integers(np.searchsorted([i for i, _, _ in at], range(len(lengths) + 1))), crd=integers([j for _, j, _ in at]))
+    fibres = LevelArrays(pos=integers(np.cumsum([0, *(n for _, _, n in at)])), crd=integers([k for found in columns for k in found]))
+    return Tensor(dense.shape, Format("dense, compressed, compressed"), (LevelArrays(), rows, fibres), dense[dense != 0]), dense
+
+
+def integers(numbers: ArrayLike) -> NDArray[np.int32]:
+    return np.asarray(numbers, np.int32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lengths=st.lists(ROW, min_size=1, max_size=12), seed=st.integers(0, 99))
+@pytest.mark.parametrize("split", ["split_up(p, p0, p1, 1)", "split_up(p, p0, p1, 3)", "split_up(p, p0, p1, 40)", "split(p, p0, p1, 300)"])
+def test_every_row_of_fibres_is_written(split: str, lengths: Lengths, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    stored, dense = tensor_of_fibres(lengths, rng)
+    c, out = rng.random((COLUMNS, 8)), np.full((len(lengths), 8), np.nan)
+    fibres(split)(T=stored, C=c, threads=3, out=out)
+    np.testing.assert_allclose(out, np.einsum("ijk,kr->ir", dense, c))
