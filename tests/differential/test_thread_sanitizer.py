@@ -20,7 +20,7 @@ SPMV = "y(i) = A(i,j) * x(j)"
 
 
 def said(case: Scheduled, folder: Path) -> str:
-    arrays = operands(case.expression, case.sparse, {**SHAPE, **dict(case.extents)}, "scattered", np.random.default_rng(0))
+    arrays = operands(case.expression, case.sparse, {**SHAPE, **dict(case.extents)}, "scattered", np.random.default_rng(0), case.dtype)
     return report(case.compiled().bind_operands(arrays, 4), 4, folder)
 
 
