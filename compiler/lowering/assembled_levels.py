@@ -66,7 +66,7 @@ class AssembledLevel:
 def assembled_levels(
     name: str, form: Format, indices: tuple[str, ...], extents: tuple[Value, ...], widths: tuple[int, ...], names: Names
 ) -> tuple[AssembledLevel, ...]:
-    """Return the levels of a result; see ``assembly.assembly_of``."""
+    """Return the levels of a result; see ``results.result_assembly``."""
     levels: list[AssembledLevel] = []
     for place, (kind, index, extent, bits) in enumerate(zip(form.levels, indices, extents, widths, strict=True)):
         width, stem = I32 if bits == 32 else I64, f"{name}{place + 1}"

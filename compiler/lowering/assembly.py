@@ -12,8 +12,6 @@ positions are known only after counting.
 
 from __future__ import annotations
 
-from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
-from ..format import Format
 from ..frozen import frozen
 from ..ir.arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
 from ..ir.names import Names
@@ -37,7 +35,8 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from .assembled_levels import AssembledLevel, assembled_levels, cursor, known
+from .assembled_levels import AssembledLevel, cursor, known
+from .result_tree import ResultTree
 
 START = 1024  # the first size of a growing array, in elements
 
@@ -59,14 +58,10 @@ APPEND, COUNT, FILL = Phase(grows=True), Phase(stores=False), Phase()
 
 
 @frozen
-class Assembly:
+class Assembly(ResultTree):
     """The levels of an assembled result and the steps that fill them, at one place of the nest.
 
-    Levels that are inserted into are above those that are appended to, or are dense levels below them.
-
     Attributes:
-        name: the name of the result.
-        levels: the levels in the order in which the result is written.
         values: the array of values in the order in which entries are appended; ``given`` is the array that is handed to the caller.
         capacity, used: the size of that array, and whether the current block of dense levels has any entry.
         zero: the value at positions without an entry.
@@ -76,8 +71,6 @@ class Assembly:
         apart: whether threads append to arrays of their own, which are put together later; ``pieces`` has their names.
     """
 
-    name: str
-    levels: tuple[AssembledLevel, ...]
     values: str
     given: str
     capacity: Var
@@ -88,54 +81,6 @@ class Assembly:
     reserved: bool = False
     inserted: bool = False
     apart: bool = False
-
-    @property
-    def last(self) -> int:
-        """The last level to which entries are appended; -1 if all levels are inserted into."""
-        return max((level for level, entry in enumerate(self.levels) if entry.cursor is not None), default=-1)
-
-    # Shape of the tree
-
-    def level_of(self, index: str) -> int:
-        """Return the number of the level that stores an index, counted from 0; there must be one."""
-        return next(level for level, entry in enumerate(self.levels) if entry.index == index)
-
-    def stores(self, index: str) -> bool:
-        """Return whether one of the levels stores an index."""
-        return any(entry.index == index for entry in self.levels)
-
-    def child(self, level: int) -> int | None:
-        """Return the next level below to which entries are appended."""
-        return next((below for below in range(level + 1, self.last + 1) if self.levels[below].cursor is not None), None)
-
-    def stored_above(self, level: int) -> int | None:
-        """Return the next level above to which entries are appended."""
-        return next((above for above in range(level - 1, -1, -1) if self.levels[above].cursor is not None), None)
-
-    def position(self, level: int, coordinates: dict[str, Value]) -> Value:
-        """Return the position of a level at the current coordinates: the cursor, or for levels that are inserted into arithmetic."""
-        above = self.stored_above(level + 1)
-        start = 0 if above is None else above + 1
-        position: Value = ZERO if above is None else cursor(self.levels[above])
-        for entry in self.levels[start : level + 1]:
-            position = add(multiply(position, entry.extent), coordinates[entry.index])
-        return position
-
-    def block(self, level: int) -> Value:
-        """Return how many positions of the levels below that are inserted into belong to one position of a level."""
-        size: Value = ONE
-        for entry in self.levels[level + 1 :]:
-            if not entry.kind.inserts:
-                break
-            size = multiply(size, entry.extent)
-        return size
-
-    # Steps
-
-    @property
-    def stored(self) -> list[AssembledLevel]:
-        """The levels to which entries are appended."""
-        return [entry for entry in self.levels if entry.cursor is not None]
 
     @property
     def counting(self) -> bool:
@@ -225,11 +170,6 @@ class Assembly:
         entry = self.levels[bottom]
         room = self._stored(self.values, self.value_type, self.capacity, cursor(entry), value)
         return [*room, *self._append(entry, coordinates)]
-
-    def appends_once(self, statement: Stmt, index: str) -> bool:
-        """Whether every iteration of a loop over ``index`` around a statement appends at most one entry of the last level."""
-        last = self.last + 1 == len(self.levels) and self.levels[-1].index == index
-        return last and self.phase.grows and not self.reserved and _at_once(statement, self.name)
 
     def reserve(self, count: Value) -> list[Step]:
         """Return the steps that make room for ``count`` further entries of the last level."""
@@ -321,40 +261,3 @@ class Assembly:
                 steps.append(Publish(f"{entry.pos}_out", entry.pos, add(parents, ONE)))
                 steps += [Publish(f"{each.crd}_out", each.crd, total) for each in entry.entries]
         return steps if self.is_listed else [*steps, Publish(f"{self.values}_out", self.values, self.positions())]
-
-
-def assembly_of(
-    name: str, form: Format, indices: tuple[str, ...], extents: tuple[Value, ...], widths: tuple[int, ...], value_type: Type, zero: Const,
-    names: Names,
-) -> Assembly:  # fmt: skip
-    """Return how a result is assembled, with names for its arrays and variables.
-
-    Args:
-        form: the format in which it is written (``concrete.assembled.written_kinds``).
-        indices, extents, widths: those of every level; widths are in bits.
-    """
-    levels = assembled_levels(name, form, indices, extents, widths, names)
-    given = names.permanent(f"{name}_vals")
-    values = names.permanent(f"{name}_listed") if any(kind.places for kind in form.levels) else given
-    capacity, used = Var(names.permanent(f"{name}_capacity"), I64), Var(names.permanent(f"{name}_used"), BOOL)
-    return Assembly(name, levels, values, given, capacity, used, value_type, zero)
-
-
-def _at_once(statement: Stmt, tensor: str) -> bool:
-    """Whether a statement assigns a tensor without a loop around the assignment."""
-    match statement:
-        case Assign(target, _, _):
-            return target.tensor == tensor
-        case Where(consumer, _):
-            return _at_once(consumer, tensor)
-        case Forall() if tensor not in targets(statement):
-            return False
-        case Forall(_, body, _):
-            # A chain of reduction loops around the assignment becomes a scalar accumulator that is stored once.
-            return isinstance(body, (Forall, Assign)) and _at_once(body, tensor) and _accumulates(body)
-        case _:
-            return False
-
-
-def _accumulates(statement: Stmt) -> bool:
-    return all(assign.operator == "+=" for assign in assignments(statement))

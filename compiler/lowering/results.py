@@ -6,9 +6,10 @@ from ..concrete.assembled import assembled_format, known_order, loops_to
 from ..concrete.nodes import Program, runs_on_gpu
 from ..concrete.provenance import Provenance
 from ..ir.names import Names
-from ..ir.nodes import Const, Type
+from ..ir.nodes import BOOL, I64, Const, Type, Var
 from ..notation.nodes import Access
-from .assembly import Assembly, assembly_of
+from .assembled_levels import assembled_levels
+from .assembly import Assembly
 from .kernel_spec import ResultSpec
 from .parameters import Sizes
 from .tensor_types import TensorType
@@ -31,7 +32,18 @@ def assembled_type(program: Program, requested: TensorType, result: Access) -> T
 
 
 def result_assembly(sizes: Sizes, names: Names, result: Access, kind: TensorType, value_type: Type, zero: Const) -> Assembly:
-    """Return how a sparse result is assembled."""
-    indices = tuple(result.subscripts[mode].index for mode in kind.format.order)
-    extents = tuple(map(sizes.of, indices))
-    return assembly_of(result.tensor, kind.format, indices, extents, kind.widths, value_type, zero, names)
+    """Return how a sparse result is assembled, with names for its arrays and variables.
+
+    Args:
+        sizes, names: those of the kernel; the names are added to.
+        result: the left side.
+        kind: how it is written (``concrete.assembled.written_kinds``).
+        value_type, zero: the type of its values, and the value of components that are not stored.
+    """
+    name, form = result.tensor, kind.format
+    indices = tuple(result.subscripts[mode].index for mode in form.order)
+    levels = assembled_levels(name, form, indices, tuple(map(sizes.of, indices)), kind.widths, names)
+    given = names.permanent(f"{name}_vals")
+    values = names.permanent(f"{name}_listed") if any(level.places for level in form.levels) else given
+    capacity, used = Var(names.permanent(f"{name}_capacity"), I64), Var(names.permanent(f"{name}_used"), BOOL)
+    return Assembly(name, levels, values, given, capacity, used, value_type, zero)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import Stmt
+from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
 from ..ir.arithmetic import ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import Step, Value
+from .assembly import Assembly
 from .context import Context
 from .scope import Scope
 
@@ -39,9 +40,35 @@ def _stored_entries(context: Context) -> Value:
 def room(scope: Scope, statement: Stmt, index: str, ranges: list[tuple[Value, Value]]) -> tuple[list[Step], Scope]:
     """Return the steps that make room for all that a loop over these ranges can append, and the scope of the loop."""
     assembly = scope.assembly
-    if assembly is None or not assembly.appends_once(statement, index):
+    if assembly is None or not _appends_once(assembly, statement, index):
         return [], scope
     count: Value = ZERO
     for low, high in ranges:
         count = add(count, subtract(high, low))
     return assembly.reserve(count), replace(scope, assembly=replace(assembly, reserved=True))
+
+
+def _appends_once(assembly: Assembly, statement: Stmt, index: str) -> bool:
+    """Whether every iteration of a loop over ``index`` around a statement appends at most one entry of the last level."""
+    last = assembly.last + 1 == len(assembly.levels) and assembly.levels[-1].index == index
+    return last and assembly.phase.grows and not assembly.reserved and _at_once(statement, assembly.name)
+
+
+def _at_once(statement: Stmt, tensor: str) -> bool:
+    """Whether a statement assigns a tensor without a loop around the assignment."""
+    match statement:
+        case Assign(target, _, _):
+            return target.tensor == tensor
+        case Where(consumer, _):
+            return _at_once(consumer, tensor)
+        case Forall() if tensor not in targets(statement):
+            return False
+        case Forall(_, body, _):
+            # A chain of reduction loops around the assignment becomes a scalar accumulator that is stored once.
+            return isinstance(body, (Forall, Assign)) and _at_once(body, tensor) and _accumulates(body)
+        case _:
+            return False
+
+
+def _accumulates(statement: Stmt) -> bool:
+    return all(assign.operator == "+=" for assign in assignments(statement))

@@ -18,7 +18,7 @@ from ..levels.segments import Segmented
 from ..notation.nodes import Access
 from .context import Context
 from .recovery import Here, root_of, whole_range
-from .resolve import Body
+from .resolve import Body, bounds
 from .scope import Scope, Window
 
 MANY = 4096
@@ -79,7 +79,7 @@ def _ranges(context: Context, scope: Scope, entries: Entries) -> list[Window]:
     if whole and isinstance(levels[0].kind, Segmented):
         low, high = ZERO, context.tensors.level_length(scope, access, 1)
     elif levels[0].steps:
-        low, high = levels[0].bounds(place)
+        low, high = bounds(scope, access, levels[0])
         if tile is not None:
             first = levels[0].below(place)
             low, high = first.search(low, high, tile.low), first.search(low, high, tile.high)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sparsetune as st
+from differential.interpreted import interpreted
 
 WHOLE = "precompute(B(i,j) * x(j), [i, j], [i, j], w)"
 
@@ -25,3 +26,17 @@ def test_levels_above_follow_from_known_coordinates(format: str) -> None:
     schedule = "pos(k, v1, B); coord(v1, v2); precompute(B(i,j,k) * c(k), [i, j, k], [i, j, k], w)"
     found = st.evaluate("y(i,j) = B(i,j,k) * c(k)", {"B": st.tensor(stored, format), "c": c}, schedule=schedule)
     np.testing.assert_allclose(found, stored @ c)
+
+
+@pytest.mark.parametrize("format", ["compressed, compressed, bitmap", "compressed, compressed, dense", "compressed, dense, compressed"])
+@pytest.mark.parametrize("rows", [[], [1, 2]], ids=["nothing stored", "two rows"])
+def test_no_positions_are_read_where_the_operand_is_absent(format: str, rows: list[int]) -> None:
+    """The range goes through all columns there, since the other operand of the sum may be stored."""
+    stored, given = np.zeros((6, 4, 6)), np.array([1.0, 0, 0, 0, 2, 0])
+    for row in rows:
+        stored[row, row:, row] = row + 1
+    schedule = "pos(j, p, B(i,j,i)); split_up(i, i0, i1, 5); reorder(i1, i0); coord(p, c); split_up(c, c0, c1, 3)"
+    kernel = st.compile("A(i) += B(i,j,i)", formats={"B": format, "A": "compressed"}, schedule=schedule)
+    operands = {"B": st.tensor(stored, format), "A": st.tensor(given, "compressed")}
+    found, _ = interpreted(kernel.bind(**operands))  # which checks every access
+    np.testing.assert_allclose(found.to_numpy(), given + np.einsum("iji->i", stored))
