@@ -19,6 +19,7 @@ import numpy as np
 from .compiler.concrete.check import check_assignment, tensor_names
 from .compiler.concrete.given import checked_operands
 from .compiler.errors import DataError, ExpressionError
+from .compiler.fresh import FreshNames
 from .compiler.notation.derivative import derivatives, function_operands, statements, text_of
 from .compiler.notation.nodes import Access, Assignment, accesses, indices
 from .compiler.notation.parser import parse
@@ -88,8 +89,8 @@ class _Call:
         """Return the derivative by one tensor, where each entry of the result is worth something."""
         torch, name, tensor = _torch(), self.names[place], tensors[place]
         given = {**dict(zip(self.names, tensors, strict=True)), **self.others}
-        fresh = _fresh({*given, self.statement.target.tensor})
-        seed, result, mask = fresh("g"), fresh("d"), fresh("m")
+        names = FreshNames({*given, self.statement.target.tensor})
+        seed, result, mask = map(names.fresh, "gdm")
         extents = {**self.shape, **_extents(self.statement, given)}
         if tensor.layout == torch.strided:
             parts = derivatives(self.statement, name, seed, result)
@@ -163,20 +164,7 @@ def _statements(expression: str) -> tuple[Assignment, ...]:
     if assignment.operator != "=":
         raise ExpressionError("st.torch.evaluate takes no '+='; add the operand on the right: y(i) = z(i) + ...")
     taken = {assignment.target.tensor, *(access.tensor for access in accesses(assignment.value))}
-    return tuple(statements(assignment, _fresh(taken)))
-
-
-def _fresh(taken: set[str]) -> Any:
-    """Return a function from a wish to a name that nothing has yet."""
-
-    def named(wish: str) -> str:
-        number = 0
-        while f"{wish}{number}" in taken:
-            number += 1
-        taken.add(f"{wish}{number}")
-        return f"{wish}{number}"
-
-    return named
+    return tuple(statements(assignment, FreshNames(taken).fresh))
 
 
 def _extents(statement: Assignment, operands: Mapping[str, Any]) -> dict[str, int]:

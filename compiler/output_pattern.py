@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .concrete.affine import fresh, names_of
+from .concrete.affine import names_of
 from .concrete.check import formats_of, parsed, tensor_names
 from .concrete.given import checked_dtype, checked_operands, checked_semiring, supported_dtype
 from .errors import ExpressionError
 from .format import Format
+from .fresh import fresh
 from .frozen import frozen
 from .lowering.semiring import identity
 from .lowering.tensor_types import loop_type

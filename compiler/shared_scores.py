@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .format import Format, parse_format
+from .fresh import numbered
 from .frozen import frozen
 from .notation.common_products import Common, Use, common_products, replaced
 from .notation.nodes import Access, Apply, Assignment, Div, Expr, Mul, accesses, indices, walk_expression
@@ -101,7 +101,7 @@ def with_scores(
             break
         uses = _uses(best, assignments, untold)
         maker = _maker(best, uses, assignments, told, given)
-        name = assignments[maker].target.tensor if maker is not None else _name(taken)
+        name = assignments[maker].target.tensor if maker is not None else numbered("shared", taken)
         assignments = _with_one(assignments, best, uses, maker, name)
         if maker is None:
             form = given[best.base.tensor].format
@@ -164,10 +164,6 @@ def _extents(read: Sequence[Access], given: Mapping[str, Known]) -> dict[str, in
             if subscript.is_index and found.setdefault(subscript.index, extent) != extent:
                 return None
     return found
-
-
-def _name(taken: set[str]) -> str:
-    return next(name for name in (f"shared{number}" for number in count(1)) if name not in taken)
 
 
 def _with_one(

@@ -17,7 +17,7 @@ FOLDERS = ("compiler", "tuner", "datasets")
 # Stages of the compiler from left to right; a module imports only its own stage and those to its left.
 STAGES = {
     "errors": 0, "source": 0, "shown": 0, "html": 0, "warn": 0, "attention": 0, "deadline": 0, "kept": 0, "frozen": 0, "units": 0,
-    "format": 2, "native": 1, "notation": 2, "storage": 2, "concrete": 3,
+    "fresh": 0, "format": 2, "native": 1, "notation": 2, "storage": 2, "concrete": 3,
     "schedule": 4, "space": 5, "ir": 1, "passes": 6, "lowering": 6, "codegen": 7, "targets": 8, "build": 9, "kernel": 10,
     "pipeline": 10, "einsum": 10,
     "levels": 2, "workspaces": 3, "views": 2, "evaluate": 11, "output_pattern": 11, "shared_products": 11, "shared_scores": 11,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import count
+
+from ..fresh import fresh
 
 _KEYWORDS = frozenset((
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto",
@@ -65,23 +65,13 @@ class NameTable:
 
     def fresh(self, name: str) -> str:
         """Return a C name like ``name`` that nothing else has."""
-        return self._take(candidate for candidate in _variants(name, f"{name}_", f"v_{name}_") if not self._is_reserved(candidate))
+        return self.own(next((like for like in (name, f"{name}_") if self._is_free(like)), f"v_{name}_"))
 
-    def _is_reserved(self, name: str) -> bool:
-        return is_reserved(name) or name in self._words
+    def _is_free(self, name: str) -> bool:
+        return not (is_reserved(name) or name in self._words or name in self._taken)
 
     def own(self, name: str) -> str:
         """Return a name of the emitter's own, ``st_`` something."""
-        return self._take(_variants(name))
-
-    def _take(self, candidates: Iterator[str]) -> str:
-        chosen = next(candidate for candidate in candidates if candidate not in self._taken)
+        chosen = fresh(name, self._taken)
         self._taken.add(chosen)
         return chosen
-
-
-def _variants(*names: str) -> Iterator[str]:
-    """Yield the given names, then the last one with the numbers 2, 3, ... appended, without end."""
-    yield from names
-    for number in count(2):
-        yield f"{names[-1]}{number}"

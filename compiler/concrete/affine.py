@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from itertools import chain, count
 
 from ..errors import ExpressionError, ShapeError
 from ..format import Format
+from ..fresh import FreshNames
 from ..frozen import frozen
 from ..levels.affine import POINT
 from ..notation.nodes import Access, Affine, Assignment, Expr, Mul, accesses, index_subscript, transform_expression
@@ -101,10 +101,10 @@ def wrapped(assignment: Assignment, boundary: Boundary) -> frozenset[str]:
 
 def writings_of(assignment: Assignment) -> tuple[Writing, ...]:
     """Return the compound subscripts of the left side, each with a new name for the index that stands for it."""
-    target, taken, found = assignment.target, names_of(assignment), list[Writing]()
+    target, names, found = assignment.target, FreshNames(names_of(assignment), "_"), list[Writing]()
     for mode, part in enumerate(target.subscripts):
         if not part.is_index:
-            found.append(Writing(fresh(f"{target.tensor}{mode + 1}", taken), mode, part))
+            found.append(Writing(names.fresh(f"{target.tensor}{mode + 1}"), mode, part))
     return tuple(found)
 
 
@@ -134,7 +134,7 @@ class _Rewriting:
         self.given, self.formats, self.wrapped = assignment, dict(formats), wrapped
         found = (assignment.target, *accesses(assignment.value))
         self.writings = writings_of(assignment)
-        self.taken = names_of(assignment) | {writing.index for writing in self.writings}
+        self.names = FreshNames(names_of(assignment) | {writing.index for writing in self.writings}, "_")
         self.ways: dict[str, set[tuple[Affine, ...]]] = {}
         for access in found:
             self.ways.setdefault(access.tensor, set()).add(access.subscripts)
@@ -169,7 +169,7 @@ class _Rewriting:
         for index, mode, part in ((one.index, one.mode, one.subscript) for one in self.writings):
             names, factors = self._terms(part)
             terms = (*enumerate(factors), (len(names), -1))
-            point = self._fresh(f"at_{target.tensor}{mode + 1}")
+            point = self.names.fresh(f"at_{target.tensor}{mode + 1}")
             self.formats[point] = View(Format((POINT,)), (Subscript(terms, part.constant, inside=True, covering=len(names)),))
             own = Access(point, tuple(map(index_subscript, (*names, index))))
             self.points[own] = None
@@ -194,7 +194,7 @@ class _Rewriting:
             inside = Reading(access.tensor, mode, part) in self.ranges.inside
             subscripts.append(Subscript(terms, part.constant, wraps, inside, is_plain=part.is_index))
             indices += names
-        name = access.tensor if len(self.ways[access.tensor]) == 1 else self._fresh(f"{access.tensor}_at")
+        name = access.tensor if len(self.ways[access.tensor]) == 1 else self.names.fresh(f"{access.tensor}_at")
         self.formats[name] = View(form, tuple(subscripts))
         self.sources[name] = access.tensor
         found = Access(name, tuple(map(index_subscript, indices)), span=access.span)
@@ -206,16 +206,5 @@ class _Rewriting:
         if subscript.terms:
             return subscript.indices, tuple(factor for _, factor in subscript.terms)
         if not self.constants:
-            self.constants[self._fresh("only")] = 1
+            self.constants[self.names.fresh("only")] = 1
         return tuple(self.constants), (1,)
-
-    def _fresh(self, wish: str) -> str:
-        return fresh(wish, self.taken)
-
-
-def fresh(wish: str, taken: set[str]) -> str:
-    """Return a name that is not taken, and take it."""
-    numbered = (f"{wish}_{number}" for number in count(2))
-    name = next(name for name in chain([wish], numbered) if name not in taken)
-    taken.add(name)
-    return name

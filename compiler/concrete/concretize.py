@@ -11,12 +11,14 @@ from collections.abc import Mapping
 
 from ..errors import ExpressionError
 from ..format import Format, dense_format
+from ..fresh import FreshNames, fresh
 from ..frozen import frozen
 from ..notation.functions import has_functions
 from ..notation.inner_sums import Resolved, resolved
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, index_subscript, indices
 from ..notation.printer import show
 from ..notation.terms import Term, addend_count, distributed, terms
+from .affine import names_of
 from .applied import acting, arguments_without_functions, replaced, where_defined
 from .assembled import appended_levels, assembled_format
 from .identities import without_identities
@@ -60,7 +62,7 @@ def concretize(assignment: Assignment, formats: Mapping[str, Format], add: str =
     sources = {access.tensor: access.tensor for access in accesses(whole.value)}
     if assignment.operator == "+=":
         sources[initial_name(assignment)] = assignment.target.tensor
-    names = _Names(whole)
+    names = FreshNames(names_of(whole))
     found = resolved(without_identities(whole.value, add, multiply), whole.target.indices, names.fresh)
     made = _made(whole.target, found, known, names, known[whole.target.tensor].is_dense)
     program = Program(made.statement, made.workspaces, conversions=tuple(made.conversions.items()), add=add, multiply=multiply)
@@ -78,7 +80,7 @@ def started(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[Assi
 
 def initial_name(assignment: Assignment) -> str:
     """Return what programs and schedules call the given value of a result that is added to."""
-    return _Names(assignment).fresh(f"{assignment.target.tensor}_initial")
+    return fresh(f"{assignment.target.tensor}_initial", names_of(assignment))
 
 
 @frozen
@@ -90,7 +92,7 @@ class _Made:
     conversions: Mapping[Access, Format]
 
 
-def _made(target: Access, found: Resolved, formats: Mapping[str, Format], names: _Names, dense: bool) -> _Made:
+def _made(target: Access, found: Resolved, formats: Mapping[str, Format], names: FreshNames, dense: bool) -> _Made:
     """Return the statement that computes an expression, after the statements that define its temporaries.
 
     ``dense`` tells whether the result that the user gets is dense: functions act on all entries then.
@@ -109,24 +111,10 @@ def _made(target: Access, found: Resolved, formats: Mapping[str, Format], names:
     return _Made(whole, (*builder.workspaces, *workspaces, *inside), {**conversions, **builder.conversions})
 
 
-class _Names:
-    def __init__(self, assignment: Assignment) -> None:
-        found = (assignment.target, *accesses(assignment.value))
-        self.taken = {access.tensor for access in found} | {name for access in found for name in access.indices}
-
-    def fresh(self, wish: str) -> str:
-        name, count = wish, 1
-        while name in self.taken:
-            count += 1
-            name = f"{wish}{count}"
-        self.taken.add(name)
-        return name
-
-
 class _Builder:
     """Builds the statement of one assignment and notes the workspaces and conversions it needs."""
 
-    def __init__(self, target: Access, value: Expr, formats: dict[str, Format], names: _Names) -> None:
+    def __init__(self, target: Access, value: Expr, formats: dict[str, Format], names: FreshNames) -> None:
         self.target = target
         self.formats = formats
         self.names = names

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..fresh import FreshNames
 from ..notation.nodes import Access, Mul, index_subscript
 from ..notation.printer import show
 from .nodes import PLAIN, Assign, Block, Forall, LoopTag, Program, Stmt, Where, Workspace, nest
@@ -66,7 +67,7 @@ class OnePass:
 
     def __init__(self, operand: Access, levels: Sequence[str], products: Sequence[Product], taken: set[str]) -> None:
         self.operand, self.levels, self.products = operand, tuple(levels), tuple(products)
-        self._taken, self._workspaces = set(taken), list[Workspace]()
+        self._names, self._workspaces = FreshNames(taken), list[Workspace]()
         self._nodes = [_Node() for _ in range(len(levels) + 1)]
         for product in products:
             self._place(product)
@@ -139,10 +140,7 @@ class OnePass:
 
     def _workspace(self, wish: str, level: int, factors: tuple[Access, ...]) -> Access:
         modes = tuple(dict.fromkeys(name for factor in factors for name in factor.indices if name not in self.levels))
-        name, count = f"{wish}_{self.levels[level - 1]}", 1
-        while name in self._taken:
-            name, count = f"{wish}_{self.levels[level - 1]}{count + 1}", count + 1
-        self._taken.add(name)
+        name = self._names.fresh(f"{wish}_{self.levels[level - 1]}")
         self._workspaces.append(Workspace(name, modes))
         return Access(name, tuple(map(index_subscript, modes)))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+
+from ..fresh import fresh
 
 
 class Names:
@@ -16,14 +18,14 @@ class Names:
 
     def permanent(self, wish: str) -> str:
         """Return a name that no other part of the kernel uses."""
-        name = self._free(wish, self._ever)
+        name = fresh(wish, self._ever, "_")
         self._permanent.add(name)
         self._ever.add(name)
         return name
 
     def local(self, wish: str) -> str:
         """Return a name for a variable of the current block that differs from all visible names."""
-        name = self._free(wish, self._permanent.union(*self._blocks))
+        name = fresh(wish, self._permanent.union(*self._blocks), "_")
         self._blocks[-1].add(name)
         self._ever.add(name)
         return name
@@ -36,26 +38,3 @@ class Names:
             yield
         finally:
             self._blocks.pop()
-
-    @staticmethod
-    def _free(wish: str, taken: set[str]) -> str:
-        name, count = wish, 1
-        while name in taken:
-            count += 1
-            name = f"{wish}_{count}"
-        return name
-
-
-def numbered(taken: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that hands out names: the wish itself or, if it is taken or was handed out, with a number behind it, from 2 on."""
-    given = set(taken)
-
-    def name_of(wish: str) -> str:
-        name, count = wish, 1
-        while name in given:
-            count += 1
-            name = f"{wish}{count}"
-        given.add(name)
-        return name
-
-    return name_of

@@ -18,8 +18,8 @@ from operator import is_
 from ..concrete.apart import apart
 from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, Workspace, nest, reads, targets, walk
 from ..concrete.shapes import Along, Entries, Nest
+from ..fresh import FreshNames
 from ..frozen import frozen
-from ..ir.names import numbered
 from ..notation.nodes import Access, accesses, index_subscript
 from ..units import Member
 from ..workspaces import keeps_entries
@@ -53,7 +53,7 @@ NameOf = Callable[[str], str]
 
 def accumulated(context: Context, statement: Stmt) -> Stmt:
     """Return a statement in which every chain of loops that adds to one component, or to a short row, uses a workspace for the sum."""
-    return _accumulated(context, numbered((*context.workspaces, *context.tensors.types)), statement, Around())
+    return _accumulated(context, FreshNames((*context.workspaces, *context.tensors.types)).fresh, statement, Around())
 
 
 def _accumulated(context: Context, name_of: NameOf, statement: Stmt, around: Around) -> Stmt:

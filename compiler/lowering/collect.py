@@ -13,6 +13,7 @@ from ..concrete.assembled import loops_to, ordered_loops
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace, nest, transform
 from ..concrete.provenance import Provenance
 from ..format import Format
+from ..fresh import fresh
 from ..notation.nodes import Access, index_subscript
 
 
@@ -40,8 +41,7 @@ def _workspace(program: Program, graph: Provenance, result: Access, form: Format
     known = graph.known_after(loops_to(program.statement, result.tensor)[:outermost])
     rest = tuple(result.subscripts[mode].index for mode in form.order)
     taken = {space.name for space in program.workspaces}
-    names = (f"{result.tensor}_entries{'' if number == 1 else number}" for number in range(1, len(taken) + 2))
-    return Workspace(next(name for name in names if name not in taken), tuple(name for name in rest if name not in known))
+    return Workspace(fresh(f"{result.tensor}_entries", taken), tuple(name for name in rest if name not in known))
 
 
 def _around(statement: Stmt, loops: int, result: Access, workspace: Workspace) -> Stmt:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..concrete.affine import Viewed
 from ..concrete.nodes import Program, reads, said_of
 from ..format import Format
+from ..fresh import fresh
 from ..notation.nodes import Access
 from .kernel_spec import OperandSpec
 from .tensor_types import TensorType
@@ -44,12 +45,8 @@ def converted_widths(given: TensorType, wanted: Format) -> tuple[int, ...]:
 
 
 def _copy_name(tensor: str, kind: TensorType, kinds: Mapping[str, TensorType], types: Mapping[str, TensorType]) -> str:
-    name, count = f"{tensor}_{''.join(level.letters[:1] or level for level in kind.format.levels)}{''.join(map(str, kind.format.order))}", 1
-    wish = name
-    while (name in kinds and kinds[name] != kind) or name in types:
-        count += 1
-        name = f"{wish}_{count}"
-    return name
+    wish = f"{tensor}_{''.join(level.letters[:1] or level for level in kind.format.levels)}{''.join(map(str, kind.format.order))}"
+    return fresh(wish, {*types, *(name for name, other in kinds.items() if other != kind)}, "_")
 
 
 def each_use(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, count
 
+from ..fresh import FreshNames
 from ..frozen import frozen
 from ..ir.nodes import Allocate, Function, Load, Var
 from ..ir.rewrite import nodes_of
@@ -48,18 +48,16 @@ class Setting:
 
     def __init__(self, unit: VectorUnit, function: Function) -> None:
         self.unit = unit
-        self._taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
-        self._taken |= {node.name for node in nodes_of(function.body, Var)} | {node.array for node in nodes_of(function.body, Allocate)}
+        taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
+        taken |= {node.name for node in nodes_of(function.body, Var)} | {node.array for node in nodes_of(function.body, Allocate)}
+        self._names = FreshNames(taken, "_")
         kinds = [node.type for node in nodes_of(function.body, Load, Var, Allocate)]
         self.widest = max((kind.bytes for kind in kinds if kind.is_float), default=8)
         self.lanes = max(unit.bytes // self.widest, 1)
 
     def fresh(self, wish: str) -> str:
         """Return a name that nothing else has."""
-        candidates = chain((wish,), (f"{wish}_{number}" for number in count(1)))
-        chosen = next(name for name in candidates if name not in self._taken)
-        self._taken.add(chosen)
-        return chosen
+        return self._names.fresh(wish)
 
 
 @frozen

@@ -22,14 +22,6 @@ def made_by(directive: Directive) -> Iterator[str]:
             yield from (part.target.tensor for part in value if isinstance(part, Assignment))
 
 
-def fresh_name(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken and resembles the given one."""
-    count = 1
-    while f"{name}_{count}" in taken:
-        count += 1
-    return f"{name}_{count}"
-
-
 def renamed_directive(directive: Directive, names: Mapping[str, str]) -> Directive:
     """Return a directive with other names; names that are not in the mapping stay."""
     changes = {}

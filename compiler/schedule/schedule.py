@@ -100,24 +100,25 @@ class Schedule:
             avoid: further names of that expression. Names that the schedule introduces itself are changed if they clash with these
                 or with the new names.
         """
-        from .renaming import fresh_name, renamed_directive
+        from ..fresh import fresh
+        from .renaming import renamed_directive
 
         taken = {*mapping.values(), *avoid}
         whole = dict(mapping)
         for name in self.made_names:
             if name in taken and name not in mapping:
-                whole[name] = fresh_name(name, {*taken, *self.made_names, *whole.values()})
+                whole[name] = fresh(name, {*taken, *self.made_names, *whole.values()}, "_")
         return _of(tuple(renamed_directive(directive, whole) for directive in self.directives))
 
 
 def canonical_names(schedule: Schedule, avoid: Iterable[str] = ()) -> Schedule:
     """Return a schedule in which the names that it introduces are d1, d2, ... in order of their introduction."""
-    taken, names, count = set(avoid), {}, 0
+    from ..fresh import numbered
+
+    taken, names = set(avoid), dict[str, str]()
     for name in schedule.made_names:
-        count += 1
-        while f"d{count}" in taken:
-            count += 1
-        names[name] = f"d{count}"
+        names[name] = numbered("d", taken)
+        taken.add(names[name])
     return schedule.rename(names)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..concrete.apart import covers
 from ..concrete.identities import is_unit, without_identities
 from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, Workspace
+from ..fresh import numbered
 from ..notation.nodes import Expr, Mul
 from ..notation.printer import show
 from . import directives as d
@@ -162,7 +163,7 @@ def loopfuse(program: Program, directive: d.Loopfuse, context: Context) -> Progr
     inside = [frame.index for frame in frames(program.statement, address)[depth:] if isinstance(frame, Forall)]
     both = [loop for loop in inside if uses(leaf.part_needs, loop, leaf.graph) and uses(leaf.rest_needs, loop, leaf.graph)]
     _check_sizes(program, leaf, depth, tuple(both), context)
-    return separate(program, leaf, depth, Workspace(_fresh("t", program), tuple(both)), {})
+    return separate(program, leaf, depth, Workspace(numbered("t", names_of(program)), tuple(both)), {})
 
 
 def _common_depth(program: Program, leaf: Leaf) -> int:
@@ -175,10 +176,3 @@ def _common_depth(program: Program, leaf: Leaf) -> int:
             break
         depth += 1
     return depth
-
-
-def _fresh(wish: str, program: Program) -> str:
-    taken, count = names_of(program), 1
-    while f"{wish}{count}" in taken:
-        count += 1
-    return f"{wish}{count}"

@@ -13,6 +13,7 @@ from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
+from ..fresh import fresh
 from ..frozen import frozen
 from ..notation.nodes import Access, Literal, Mul, accesses
 from ..schedule import directives as d
@@ -106,7 +107,7 @@ def shares(program: Program, threads: int) -> Iterator[Decoration]:
     loops = chain(program.statement, ())
     if threads < 2 or not loops:
         return
-    outer, inner = fresh(program, (f"{loops[0]}0", f"{loops[0]}1"))
+    outer, inner = new_names(program, f"{loops[0]}0", f"{loops[0]}1")
     pieces = Hole("threads", tuple(threads >> halved for halved in range(threads.bit_length())))
     shared = d.Parallelize(outer, "cpu_thread", "no_races", "static")
     apart = covers(result_leaf(program)[1].target.indices, loops[0], graph_of(program.relations))
@@ -117,7 +118,7 @@ def shares(program: Program, threads: int) -> Iterator[Decoration]:
 def _entries(program: Program, loops: tuple[str, ...], access: Access, situation: Situation, threads: int) -> Iterator[Decoration]:
     """Yield splits of the positions of the operand's first levels, as deep as the outermost loops follow its storage."""
     target, graph = result_leaf(program)[1].target, graph_of(program.relations)
-    outer, inner = fresh(program, ("p0", "p1"))
+    outer, inner = new_names(program, "p0", "p1")
     for used, position, taken in positions_taken(program, loops, access, situation):
         tiles = Hole("tiles", (threads, 4 * threads, 16 * threads))
         shares = opened(d.SplitUp(position, outer, inner, threads), factor=tiles)
@@ -133,7 +134,7 @@ def positions_taken(
     form = format_read(access, program, situation)
     order = [access.subscripts[mode].index for mode in form.order]
     depth = sum(order[: place + 1] == list(loops[: place + 1]) for place in range(len(order)))
-    position, *fused = fresh(program, ("p", *(f"f{place}" for place in range(1, depth))))
+    position, *fused = new_names(program, "p", *(f"f{place}" for place in range(1, depth)))
     for used in range(1, depth + 1):
         if form.levels[used - 1].full or not form.unique(used - 1):
             continue
@@ -142,11 +143,10 @@ def positions_taken(
         yield used, position, (*collapses, d.Pos(collapsed[-1], position, Access(access.tensor)))
 
 
-def fresh(program: Program, wishes: tuple[str, ...]) -> Iterator[str]:
-    """Yield a new name like each of the wishes."""
+def new_names(program: Program, *wishes: str) -> list[str]:
+    """Return a name that a program does not have for each of the wishes."""
     taken = names_of(program)
-    for wish in wishes:
-        yield next(name for name in (f"{wish}{'_' * count}" for count in range(9)) if name not in taken)
+    return [fresh(wish, taken, "_") for wish in wishes]
 
 
 def shares_pattern(program: Program, situation: Situation) -> bool:

@@ -16,7 +16,7 @@ from ..schedule import directives as d
 from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
 from ..units import UNITS
-from .decorations import Decoration, fresh, positions_taken, shares_pattern
+from .decorations import Decoration, new_names, positions_taken, shares_pattern
 from .device_tiles import device_tiles
 from .device_units import REGISTERS, to_threads, to_warps
 from .situation import Situation, Structure, result_leaf
@@ -61,7 +61,7 @@ def _rows(program: Program) -> Iterator[Decoration]:
         threads = to_threads(loop, "no_races" if apart else "parallel_reduction")
         ahead = () if apart else (opened(d.Unroll(loop, 1), factor=AHEAD),)
         yield Decoration((_outermost(program, graph, outer, outer, "gpu_warp"), threads, *ahead), f"rows to warps, {loop} to threads")
-        block, warp = tuple(fresh(program, ("b", "w")))
+        block, warp = new_names(program, "b", "w")
         shared = _outermost(program, graph, block, outer, "gpu_block"), d.Parallelize(warp, "gpu_warp", "no_races")
         if covers(_written(program), outer, graph):
             cut = opened(d.Split(outer, block, warp, 8), factor=ROWS)
@@ -98,7 +98,7 @@ def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:
     loops, graph, stored = chain(program.statement, ()), graph_of(program.relations), situation.stored(program)
     if len(stored) != 1:
         return
-    names = tuple(fresh(program, ("b", "q", "t", "n", "w")))
+    names = tuple(new_names(program, "b", "q", "t", "n", "w"))
     for used, position, taken in positions_taken(program, loops, stored[0], situation):
         apart = all(covers(_written(program), loop, graph) for loop in loops[:used])
         for steps, what in _shares(program, graph, position, loops[used:], names, apart):
@@ -107,7 +107,7 @@ def _entries(program: Program, situation: Situation) -> Iterator[Decoration]:
             for steps, what in _products_first(program, position, names):
                 yield Decoration((*taken, *steps), f"entries, products first{what}")
         if used > 1:  # the ends of fibres are items too
-            (item,) = fresh(program, ("m",))
+            (item,) = new_names(program, "m")
             for steps, what in _shares(program, graph, item, (), names, apart):
                 yield Decoration((*taken, d.MergePath(position, item), *steps), f"entries and ends of rows{what}")
 
@@ -156,7 +156,7 @@ def _needs_last(program: Program, loops: tuple[str, ...]) -> bool:
 def _products_first(program: Program, position: str, names: tuple[str, ...]) -> Iterator[tuple[tuple[Part, ...], str]]:
     """Yield shares of which each thread computes all products before it adds up rows, so that loads do not wait (Figure 2e)."""
     block, rest, thread, entry, _ = names
-    product, workspace = fresh(program, ("m", "v"))
+    product, workspace = new_names(program, "m", "v")
     steps = (
         opened(d.Split(position, block, rest, 1024), factor=BLOCK), opened(d.Split(rest, thread, entry, 4), factor=HELD),
         d.Precompute(result_leaf(program)[1].value, (entry,), (product,), workspace), opened(d.Unroll(product, 4), factor=HELD),

@@ -13,7 +13,7 @@ from ..concrete.nodes import Assign, Program
 from ..schedule import directives as d
 from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
-from .decorations import Decoration, fresh, positions_taken
+from .decorations import Decoration, new_names, positions_taken
 from .device_units import to_threads, to_warps
 from .situation import Situation
 from .template import Hole, Part, opened
@@ -47,7 +47,7 @@ def device_tiles(program: Program, situation: Situation) -> Iterator[Decoration]
 def _columns(program: Program, leaf: Assign, situation: Situation, rows: Sequence[str], sums: Sequence[str]) -> Iterator[Decoration]:
     """Yield rows of which each lane has a tile of columns, whose sums it holds in registers."""
     column = chain(program.statement, ())[-1]
-    tile, element, held, thread = fresh(program, ("t", "v", "w", "c"))
+    tile, element, held, thread = new_names(program, "t", "v", "w", "c")
     cut = opened(d.Split(column, tile, element, 2), factor=TILE)
     summed = d.Precompute(leaf.value, (element,), (element,), held), opened(d.Unroll(sums[-1], 1, path=(0,)), factor=AHEAD)
 
@@ -64,7 +64,7 @@ def _columns(program: Program, leaf: Assign, situation: Situation, rows: Sequenc
 
 def _shared_columns(program: Program, situation: Situation, loops: Sequence[str]) -> Iterator[Decoration]:
     """Yield shares of stored entries to warps, whose lanes have tiles of columns."""
-    warp, entry, tile, element = fresh(program, ("w", "n", "t", "v"))
+    warp, entry, tile, element = new_names(program, "w", "n", "t", "v")
     for position, taken in _positions(program, situation, loops[:-1]):
         cut = opened(d.Split(position, warp, entry, 64), factor=SHARE), opened(d.Split(loops[-1], tile, element, 2), factor=TILE)
         steps = d.Reorder((warp, tile, entry, element)), opened(d.Unroll(entry, 2), factor=TOGETHER), to_warps(warp)
@@ -73,7 +73,7 @@ def _shared_columns(program: Program, situation: Situation, loops: Sequence[str]
 
 def _sums(program: Program, situation: Situation, loops: Sequence[str]) -> Iterator[Decoration]:
     """Yield sums over the last loop by lanes that have tiles of it: of the entries of a row, and of shares of entries."""
-    tile, element, warp, entry = fresh(program, ("t", "v", "w", "n"))
+    tile, element, warp, entry = new_names(program, "t", "v", "w", "n")
     cut = opened(d.Split(loops[-1], tile, element, 4), factor=WIDE_TILE)
     lanes = to_threads(tile, "parallel_reduction")
     ahead = opened(d.Unroll(loops[-2], 2), factor=TOGETHER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..concrete.nodes import Assign, Block, Program, Stmt, Where, Workspace, nest
+from ..fresh import FreshNames
 from ..notation.nodes import Access, Expr, index_subscript, transform_expression
 from .layout import Layout, Nest
 from .nestings import Nestings
@@ -100,19 +101,9 @@ class _Writer:
 
 def workspace_names(table: Statements, layout: Layout) -> dict[int, str]:
     """Return names that no tensor and no index of the expression has."""
-    taken = {table.target.tensor, *table.loops}
-    for number in layout.enclosing:
-        taken.update(access.tensor for access in table[number].operands)
-    names = {}
-    for number in sorted(layout.workspaces):
-        wish = "w" if layout.workspaces[number] else "t"
-        name, count = wish, 1
-        while name in taken:
-            count += 1
-            name = f"{wish}{count}"
-        taken.add(name)
-        names[number] = name
-    return names
+    operands = {access.tensor for number in layout.enclosing for access in table[number].operands}
+    names = FreshNames({table.target.tensor, *table.loops, *operands})
+    return {number: names.fresh("w" if layout.workspaces[number] else "t") for number in sorted(layout.workspaces)}
 
 
 def write_protocols(indices: Sequence[str], loops: Sequence[str]) -> tuple[str, ...]:

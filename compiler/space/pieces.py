@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import combinations, permutations, product
 
 from ..format import Format
+from ..fresh import FreshNames
 from ..frozen import frozen
 from ..notation.nodes import Access, Affine, Assignment, Expr, Sum, accesses, transform_expression
 from .choices import All, Choice, OneOf
@@ -128,7 +129,7 @@ class Pieces:
         self._assignment = assignment
         appearing = (assignment.target, *accesses(assignment.value))
         self.indices = tuple(dict.fromkeys(name for access in appearing for name in access.indices))
-        self._taken = {*self.indices, *(access.tensor for access in appearing)}
+        self._names = FreshNames((*self.indices, *(access.tensor for access in appearing)), "_")
         compound = {name for access in appearing for one in access.subscripts if not one.is_index for name in one.indices}
         self.movable = tuple(name for name in self.indices if name not in compound)
         self._indexed: dict[str, set[str]] = {name: set() for name, form in operands.items() if form.in_memory is form}
@@ -172,20 +173,14 @@ class Pieces:
 
     def _becoming(self, run: tuple[str, ...]) -> Iterator[Run]:
         stem = "".join(run)
-        whole = run[0] if len(run) == 1 else self._fresh(f"{stem}_")
+        whole = run[0] if len(run) == 1 else self._names.fresh(f"{stem}_")
         yield Run(run, (whole,))
         operands = tuple(name for name, indices in self._indexed.items() if indices.issuperset(run))
         if operands:
-            yield Run(run, (self._fresh(f"{stem}p"),), operands, True)
+            yield Run(run, (self._names.fresh(f"{stem}p"),), operands, True)
         for cuts in range(1, self.levels + 1):
             form = "{}{}" if self.levels == 1 else f"{{}}{cuts}_{{}}"
-            yield Run(run, tuple(self._fresh(form.format(stem, piece)) for piece in range(cuts + 1)), operands)
-
-    def _fresh(self, wish: str) -> str:
-        while wish in self._taken:
-            wish += "_"
-        self._taken.add(wish)
-        return wish
+            yield Run(run, tuple(self._names.fresh(form.format(stem, piece)) for piece in range(cuts + 1)), operands)
 
     @cached_property
     def runs(self) -> Mapping[str, Run]:

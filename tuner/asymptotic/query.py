@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ...compiler.fresh import numbered
 from ...compiler.frozen import frozen
 
 Term = str | int
@@ -84,11 +85,7 @@ def quantified_names(query: Query, names: Mapping[tuple[str, int], str]) -> dict
         for mode, term in enumerate(arguments):
             if term in found or term in query.names:
                 continue
-            base = names.get((predicate, mode), "x")
-            number = 1
-            while f"{base}{number}" in taken:
-                number += 1
-            found[term] = f"{base}{number}"
+            found[term] = numbered(names.get((predicate, mode), "x"), taken)
             taken.add(found[term])
     return found
 

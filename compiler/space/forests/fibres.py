@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ...concrete.sharing import shared_levels, shared_operand
 from ...format import Format
+from ...fresh import fresh
 from ...notation.nodes import Mul
 from ...views import View
 from .contraction import Contraction, Fibres
@@ -52,13 +53,5 @@ def _merged(contraction: Contraction, operand: int, count: int) -> Contraction:
     chains, index = dict(contraction.chains), len(contraction.indices)
     fibres = Fibres(operand, chains[operand][:count], index)
     chains[operand] = (index, *chains[operand][count:])
-    name = next(name for name in _names() if name not in contraction.indices)
-    return replace(contraction, indices=(*contraction.indices, name), chains=tuple(chains.items()), fibres=fibres)
-
-
-def _names() -> Iterator[str]:
-    yield "p"
-    count = 0
-    while True:
-        count += 1
-        yield f"p{count}"
+    indices = (*contraction.indices, fresh("p", contraction.indices))
+    return replace(contraction, indices=indices, chains=tuple(chains.items()), fibres=fibres)

@@ -13,6 +13,7 @@ from ...concrete.assembled import handing
 from ...concrete.concretize import Concretized
 from ...concrete.nodes import Assign, Forall, Stmt
 from ...concrete.sharing import shared_pattern
+from ...fresh import FreshNames
 from ...notation.nodes import Access, Expr, Mul
 from ...schedule import directives as d
 from ...schedule.addresses import Address, chain, executed, frames, path_to
@@ -164,16 +165,8 @@ class _Speller:
 
 def workspace_names(contraction: Contraction, path: tuple[Term, ...]) -> dict[int, str]:
     """Return a name for every intermediate that no tensor and no index of the expression has."""
-    taken = {contraction.target.tensor, *contraction.indices, *(access.tensor for access in contraction.operands)}
-    names = {}
-    for term in path[:-1]:
-        name, count = "w", 1
-        while name in taken:
-            count += 1
-            name = f"w{count}"
-        taken.add(name)
-        names[term.operands] = name
-    return names
+    names = FreshNames((contraction.target.tensor, *contraction.indices, *(access.tensor for access in contraction.operands)))
+    return {term.operands: names.fresh("w") for term in path[:-1]}
 
 
 def _is_one_product(statement: Stmt) -> bool:

@@ -38,17 +38,17 @@ static __attribute__((noinline)) void st_parallel(const void *st_given, st_claim
         st_prefetch(V_vals, (int64_t)A2_crd[st_min_i64(p + 4, A_length - 1)] * 40, 40, 8, 1);
         double s = 0.0;
         int64_t A2_crd_row = A2_crd[p] * 40;
-        f64x4 s_1 = *(const f64x4_u *)&U_vals[i * 40] * *(const f64x4_u *)&V_vals[A2_crd_row];
-        f64x4 s_2 = *(const f64x4_u *)&U_vals[i * 40 + 4] * *(const f64x4_u *)&V_vals[A2_crd_row + 4];
-        s_1 += *(const f64x4_u *)&U_vals[i * 40 + 8] * *(const f64x4_u *)&V_vals[A2_crd_row + 8];
-        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 12] * *(const f64x4_u *)&V_vals[A2_crd_row + 12];
-        s_1 += *(const f64x4_u *)&U_vals[i * 40 + 16] * *(const f64x4_u *)&V_vals[A2_crd_row + 16];
-        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 20] * *(const f64x4_u *)&V_vals[A2_crd_row + 20];
-        s_1 += *(const f64x4_u *)&U_vals[i * 40 + 24] * *(const f64x4_u *)&V_vals[A2_crd_row + 24];
-        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 28] * *(const f64x4_u *)&V_vals[A2_crd_row + 28];
-        s_1 += *(const f64x4_u *)&U_vals[i * 40 + 32] * *(const f64x4_u *)&V_vals[A2_crd_row + 32];
-        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 36] * *(const f64x4_u *)&V_vals[A2_crd_row + 36];
-        s += st_lanes_sum_f64x4(s_1 + s_2);
+        f64x4 s_2 = *(const f64x4_u *)&U_vals[i * 40] * *(const f64x4_u *)&V_vals[A2_crd_row];
+        f64x4 s_3 = *(const f64x4_u *)&U_vals[i * 40 + 4] * *(const f64x4_u *)&V_vals[A2_crd_row + 4];
+        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 8] * *(const f64x4_u *)&V_vals[A2_crd_row + 8];
+        s_3 += *(const f64x4_u *)&U_vals[i * 40 + 12] * *(const f64x4_u *)&V_vals[A2_crd_row + 12];
+        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 16] * *(const f64x4_u *)&V_vals[A2_crd_row + 16];
+        s_3 += *(const f64x4_u *)&U_vals[i * 40 + 20] * *(const f64x4_u *)&V_vals[A2_crd_row + 20];
+        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 24] * *(const f64x4_u *)&V_vals[A2_crd_row + 24];
+        s_3 += *(const f64x4_u *)&U_vals[i * 40 + 28] * *(const f64x4_u *)&V_vals[A2_crd_row + 28];
+        s_2 += *(const f64x4_u *)&U_vals[i * 40 + 32] * *(const f64x4_u *)&V_vals[A2_crd_row + 32];
+        s_3 += *(const f64x4_u *)&U_vals[i * 40 + 36] * *(const f64x4_u *)&V_vals[A2_crd_row + 36];
+        s += st_lanes_sum_f64x4(s_2 + s_3);
         O_vals[p] = A_vals[p] * s;
       }
     }
