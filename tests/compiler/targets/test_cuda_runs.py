@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_a_campaign_of_random_expressions() -> None:
 def test_templates_of_every_kernel_are_right() -> None:
     """A few of those that have few."""
     first = [kernel * gpu.EACH + number for kernel in (0, 1, 4, 5) for number in (0, 2)]
-    assert not gpu.run_templates(first)
+    assert not gpu.run_templates({number: gpu.one_template(number) for number in first}, first)
 
 
 @pytest.mark.nightly
@@ -126,7 +127,8 @@ def test_templates_of_every_kernel_are_right() -> None:
 def test_all_templates_are_right(kernel: int, part: int, parts: int) -> None:
     numbers = gpu.numbers_of_templates(kernel)[part::parts]
     assert numbers
-    found = run_isolated(numbers, chunk=20, work=gpu.run_templates, describe=gpu.one_template)
+    work = partial(gpu.run_templates, {number: gpu.one_template(number) for number in numbers})
+    found = run_isolated(numbers, chunk=100, work=work, describe=gpu.one_template)
     assert not found, "\n".join(map(str, found))
 
 
