@@ -21,7 +21,7 @@ from .build.repeat import repeated
 from .concrete.affine import Viewed
 from .concrete.check import tensor_names
 from .concrete.given import CONSTANT_BOUND, checked_semiring
-from .concrete.nodes import PLAIN, LoopTag
+from .concrete.loop_tag import PLAIN, LoopTag
 from .concrete.one_pass import OnePass, Product
 from .format import Format, dense_format
 from .lowering.tensor_types import TensorType

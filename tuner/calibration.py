@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.concrete.nodes import FAR_AHEAD
+from ..compiler.concrete.loop_tag import FAR_AHEAD
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.decorations import build_choices

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler.concrete.nodes import Assign, Forall, LoopTag
+from ..compiler.concrete.loop_tag import LoopTag
+from ..compiler.concrete.nodes import Assign, Forall
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.concrete.relations.collapse import CollapseRelation
 from ..compiler.concrete.relations.positions import MergePathRelation, PosRelation

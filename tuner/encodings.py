@@ -11,7 +11,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from ..compiler.concrete.mirrored import is_mirrored
-from ..compiler.concrete.nodes import Program, saying
+from ..compiler.concrete.nodes import Program
+from ..compiler.concrete.said import saying
 from ..compiler.errors import FormatError
 from ..compiler.format import Format
 from ..compiler.levels import COMPRESSED, DENSE, SYMMETRIC, level_kinds

@@ -16,8 +16,9 @@ from ..compiler.concrete.annihilation import Patterns
 from ..compiler.concrete.completeness import Completeness
 from ..compiler.concrete.lattice import NOWHERE, Complement, Domain, Intersection, Stored, Union
 from ..compiler.concrete.mirrored import is_mirrored, mirrored
-from ..compiler.concrete.nodes import Assign, Program, Where, said_of, targets
+from ..compiler.concrete.nodes import Assign, Program, Where, targets
 from ..compiler.concrete.provenance import Provenance
+from ..compiler.concrete.said import said_of
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, Add, accesses, walk_expression
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, leaves

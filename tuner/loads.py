@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from ..compiler.concrete.nodes import Assign, Program, said_of
+from ..compiler.concrete.nodes import Assign, Program
+from ..compiler.concrete.said import said_of
 from ..compiler.native.machine import held_vectors, this_machine
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.schedule.addresses import Address, enclosing_loops

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..compiler.concrete.nodes import FAR_AHEAD
+from ..compiler.concrete.loop_tag import FAR_AHEAD
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 
-from ..compiler.concrete.nodes import Assign, Forall, said_of
+from ..compiler.concrete.nodes import Assign, Forall
+from ..compiler.concrete.said import said_of
 from ..compiler.levels.affine import Resolving
 from ..compiler.levels.subsection import Subsection
 from ..compiler.notation.nodes import Access, Add, accesses, walk_expression

@@ -18,9 +18,10 @@ from ..frozen import frozen
 from ..notation.functions import number_of
 from ..notation.nodes import Access, Add, Apply, Div, Expr, Literal, Mul, Neg, accesses
 from .arithmetic import Integers
-from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, operand_of, reads, said_of, targets
+from .nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, reads, targets
 from .provenance import Provenance, Recovery
 from .relations import Relation, SumRelation
+from .said import operand_of, said_of
 
 Scalar = float | int | bool
 _OPERATORS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {

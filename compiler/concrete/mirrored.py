@@ -16,9 +16,11 @@ from ..frozen import frozen
 from ..notation import nodes as notation
 from ..notation.nodes import Access, Expr, Literal, Mul, Neg, accesses, index_subscript
 from ..notation.printer import show
-from .nodes import Assign, Block, Forall, LoopTag, Program, Stmt, Unless, reads, said_of, transform, walk
+from .loop_tag import LoopTag
+from .nodes import Assign, Block, Forall, Program, Stmt, Unless, reads, transform, walk
 from .provenance import Provenance
 from .relations import Relation
+from .said import said_of
 
 _KEPT_APART = ("temporary", "parallel_reduction")
 

@@ -8,91 +8,14 @@ notation. Nothing here is mutated; passes build new statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TypeVar
 
 from ..format import Format
 from ..frozen import frozen
 from ..kept import Kept
 from ..notation.nodes import Access, Expr, accesses
-from ..units import LANES, REGISTERS, UNITS, Member
-
-Said = TypeVar("Said")
-
-
-FAR_AHEAD = 1024
-"""Distance of a prefetch, in entries, from which on it goes to the second level of cache. The first level can wait
-for a few lines only. Lines from memory would occupy it for long, and what the loop gathers would wait."""
-
-
-@frozen
-class LoopTag:
-    """How one loop is carried out; what is None keeps its default.
-
-    Attributes:
-        unit: cpu_thread, cpu_vector, gpu_block, gpu_warp, gpu_thread.
-        race: no_races, ignore_races, atomics, temporary, parallel_reduction.
-        chunking: static, dynamic or guided, as in OpenMP, where ``chunk`` counts the iterations of a chunk; "lanes", where it counts the
-            lanes of a warp; or "registers", where it is the most registers of a thread.
-        unroll: unroll factor.
-        merge: two_finger, gallop, locate or bitmap: how sparse operands meet in this loop.
-        prefetch: (operand, iterations ahead) pairs; see ``said_of`` for what names an operand.
-        routine: gemm, gemv, ger, axpy or dot of BLAS, which does this loop and those in it.
-    """
-
-    unit: str | None = None
-    race: str | None = None
-    chunking: str | None = None
-    chunk: int | None = None
-    unroll: int | None = None
-    merge: str | None = None
-    prefetch: tuple[tuple[Access, int], ...] = ()
-    routine: str | None = None
-
-    @property
-    def is_dealt(self) -> bool:
-        """Whether iterations are distributed: to threads of the processor, or to blocks, warps or threads of a GPU."""
-        return self.unit is not None and not UNITS[self.unit].is_vector
-
-    @property
-    def is_vector(self) -> bool:
-        """Whether iterations become lanes of vectors."""
-        return self.unit is not None and UNITS[self.unit].is_vector
-
-    @property
-    def is_threaded(self) -> bool:
-        """Whether iterations are distributed to threads of the processor."""
-        return self.unit is not None and UNITS[self.unit].is_thread
-
-    @property
-    def member(self) -> Member | None:
-        """The group inside which a GPU distributes iterations; None where it does not."""
-        return None if self.unit is None else UNITS[self.unit].member
-
-    @property
-    def lanes(self) -> int:
-        """How many lanes a warp has to which iterations are distributed."""
-        return self.chunk if self.chunking == LANES and self.chunk is not None else WARP_LANES[-1]
-
-    @property
-    def registers(self) -> int | None:
-        """How many registers each thread of the loop has at most; None: as many as the compiler gives it."""
-        return self.chunk if self.chunking == REGISTERS else None
-
-    @property
-    def is_on_gpu(self) -> bool:
-        """Whether units of a GPU take the iterations."""
-        return self.member is not None
-
-
-PLAIN = LoopTag()
-
-WARP_LANES = (2, 4, 8, 16, 32)
-"""Lanes that a warp of a GPU may have: all, or a part that works on iterations of its own."""
-
-THREAD_REGISTERS = range(16, 256)
-"""Registers that a thread of a GPU may have at most."""
+from .loop_tag import PLAIN, LoopTag
 
 
 @frozen
@@ -312,33 +235,6 @@ def targets(statement: Stmt) -> tuple[str, ...]:
 def reads(statement: Stmt) -> tuple[Access, ...]:
     """Return the accesses that a statement reads, repeats included."""
     return statement.reads
-
-
-def operand_of(access: Access) -> Access:
-    """Return the operand that stands for all reads written like an access: its tensor and subscripts, without protocols."""
-    return Access(access.tensor, access.subscripts)
-
-
-def means(operand: Access, access: Access) -> bool:
-    """Whether an operand, all reads of a tensor where it has no subscripts, is or includes an access."""
-    return operand.tensor == access.tensor and operand.subscripts in ((), access.subscripts)
-
-
-def said_of(access: Access, said: Collection[tuple[Access, Said]]) -> Said | None:
-    """Return what ``said`` has for an access: for reads at its subscripts, or else for all reads of its tensor; None if it has
-    nothing. ``said`` pairs operands with values.
-    """
-    if not said:  # of most programs and schedules nothing is said
-        return None
-    found = [(operand, what) for operand, what in said if means(operand, access)]
-    if not found:
-        return None
-    return max(found, key=lambda pair: len(pair[0].subscripts))[1]
-
-
-def saying(operand: Access, what: Said, said: Iterable[tuple[Access, Said]]) -> tuple[tuple[Access, Said], ...]:
-    """Return ``said`` with one more pair, which replaces a pair for the same reads."""
-    return (*((other, known) for other, known in said if not means(operand, other)), (operand, what))
 
 
 def is_looked_up(workspace: Workspace, statement: Stmt) -> bool:

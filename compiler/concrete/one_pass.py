@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from ..fresh import FreshNames
 from ..notation.nodes import Access, Mul, index_subscript
 from ..notation.printer import show
-from .nodes import PLAIN, Assign, Block, Forall, LoopTag, Program, Stmt, Where, Workspace, nest
+from .loop_tag import PLAIN, LoopTag
+from .nodes import Assign, Block, Forall, Program, Stmt, Where, Workspace, nest
 
 VISIT = 8
 """Cost of going to a node and reading what it stores, counted in products."""

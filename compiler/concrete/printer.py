@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ..notation.nodes import Access, Expr, transform_expression
 from ..notation.printer import show
-from .nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, transform
+from .loop_tag import LoopTag
+from .nodes import Assign, Block, Forall, Stmt, Unless, Where, transform
 
 
 def show_statement(statement: Stmt) -> str:

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from ..frozen import frozen
-from . import meanings
+from . import meanings, searches
 from .nodes import BOOL, I64, SHARE_BEGIN, SHARE_NUMBER, Type
 
 OF_HALVES = frozenset(("sum_halves", "product_halves"))
@@ -94,17 +94,17 @@ def type_of_call(function: str, arguments: Sequence[Type]) -> Type:
 
 
 INTRINSICS: dict[str, Intrinsic] = {
-    "lower_bound": Intrinsic(meanings.lower_bound, "st_lower_bound", typed=True, comparisons=meanings.bisections),
-    "lower_bound_apart": Intrinsic(meanings.lower_bound_apart, "st_lower_bound_apart", typed=True, comparisons=meanings.bisections_apart),
-    "upper_bound": Intrinsic(meanings.upper_bound, "st_upper_bound", typed=True, comparisons=meanings.bisections),
-    "lower_bound_of_warp": Intrinsic(meanings.lower_bound, "st_lower_bound_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
-    "upper_bound_of_warp": Intrinsic(meanings.upper_bound, "st_upper_bound_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
-    "path_fibre": Intrinsic(meanings.path_fibre, "st_path_fibre", typed=True, comparisons=meanings.bisections),
-    "path_fibre_of_warp": Intrinsic(meanings.path_fibre, "st_path_fibre_of_warp", OF_GPU, typed=True, comparisons=meanings.bisections),
-    "filled_row": Intrinsic(meanings.filled_row, "st_filled_row", typed=True, comparisons=meanings.one, on_gpu=False),
-    "gallop": Intrinsic(meanings.gallop, "st_gallop", typed=True, comparisons=meanings.leaps),
-    "far_gallop": Intrinsic(meanings.gallop, "st_far_gallop", typed=True, comparisons=meanings.leaps),
-    "gallop_stride": Intrinsic(meanings.gallop_stride, "st_gallop_stride"),
+    "lower_bound": Intrinsic(searches.lower_bound, "st_lower_bound", typed=True, comparisons=searches.bisections),
+    "lower_bound_apart": Intrinsic(searches.lower_bound_apart, "st_lower_bound_apart", typed=True, comparisons=searches.bisections_apart),
+    "upper_bound": Intrinsic(searches.upper_bound, "st_upper_bound", typed=True, comparisons=searches.bisections),
+    "lower_bound_of_warp": Intrinsic(searches.lower_bound, "st_lower_bound_of_warp", OF_GPU, typed=True, comparisons=searches.bisections),
+    "upper_bound_of_warp": Intrinsic(searches.upper_bound, "st_upper_bound_of_warp", OF_GPU, typed=True, comparisons=searches.bisections),
+    "path_fibre": Intrinsic(searches.path_fibre, "st_path_fibre", typed=True, comparisons=searches.bisections),
+    "path_fibre_of_warp": Intrinsic(searches.path_fibre, "st_path_fibre_of_warp", OF_GPU, typed=True, comparisons=searches.bisections),
+    "filled_row": Intrinsic(searches.filled_row, "st_filled_row", typed=True, comparisons=meanings.one, on_gpu=False),
+    "gallop": Intrinsic(searches.gallop, "st_gallop", typed=True, comparisons=searches.leaps),
+    "far_gallop": Intrinsic(searches.gallop, "st_far_gallop", typed=True, comparisons=searches.leaps),
+    "gallop_stride": Intrinsic(searches.gallop_stride, "st_gallop_stride"),
     "sort": Intrinsic(meanings.sort, "st_sort", "st_sort.h", typed=True, updates=True),
     "sort_range": Intrinsic(meanings.sort_range, "st_sort_range", "st_sort.h", typed=True, updates=True),
     "scan": Intrinsic(meanings.scan, "st_scan", typed=True, updates=True),

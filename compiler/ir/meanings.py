@@ -47,8 +47,8 @@ class Parts:
 
 def copy(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int) -> None:
     """Copy ``count`` elements from one place of an array to a place of another."""
-    _check_range(array, at, at + count)
-    _check_range(source, first, first + count)
+    check_range(array, at, at + count)
+    check_range(source, first, first + count)
     array[at : at + count] = source[first : first + count]
 
 
@@ -89,7 +89,8 @@ def piece_place(table: NDArray[Any], levels: int, piece: int, level: int) -> int
     return int(table[2 + levels * piece + level])
 
 
-def _check_range(array: NDArray[Any], low: int, high: int) -> None:
+def check_range(array: NDArray[Any], low: int, high: int) -> None:
+    """Raise ``IndexError`` if a range that is not empty reaches beyond an array."""
     if not (0 <= low <= high <= len(array)) and low < high:
         raise IndexError(f"range {low} .. {high} of an array of {len(array)} elements")
 
@@ -100,7 +101,7 @@ def _check_range(array: NDArray[Any], low: int, high: int) -> None:
 def _strided(array: NDArray[Any], first: int, strides: Sequence[int], extents: Sequence[int]) -> NDArray[Any]:
     """Return a strided view of an array, after checking that it lies inside."""
     reach = [stride * (extent - 1) for stride, extent in zip(strides, extents, strict=True)]
-    _check_range(array, first + sum(min(part, 0) for part in reach), first + sum(max(part, 0) for part in reach) + 1)
+    check_range(array, first + sum(min(part, 0) for part in reach), first + sum(max(part, 0) for part in reach) + 1)
     return np.lib.stride_tricks.as_strided(array[first:], extents, [stride * array.itemsize for stride in strides])
 
 
@@ -137,41 +138,6 @@ def dot(x: Any, at_x: int, x_n: int, y: Any, at_y: int, y_n: int, n: int) -> Any
     return _strided(x, at_x, (x_n,), (n,)) @ _strided(y, at_y, (y_n,), (n,))
 
 
-def lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
-    """Return the first place in [low, high) whose coordinate is at least ``key``; ``high`` if there is none."""
-    _check_range(crd, low, high)
-    return low + int(np.searchsorted(crd[low:high], key, "left")) if low < high else low
-
-
-def lower_bound_apart(crd: NDArray[Any], low: int, high: int, key: int, stride: int) -> int:
-    """Return the same as ``lower_bound``, but only among the places from ``low`` in steps of ``stride``."""
-    _check_range(crd, low, high - stride + 1)
-    return low + stride * int(np.searchsorted(crd[low:high:stride], key, "left")) if low < high else low
-
-
-def upper_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:
-    """Return the first place in [low, high) whose coordinate is above ``key``; ``high`` if there is none."""
-    _check_range(crd, low, high)
-    return low + int(np.searchsorted(crd[low:high], key, "right")) if low < high else low
-
-
-def filled_row(pos: NDArray[Any], low: int, high: int) -> int:
-    """Return the first row in [low, high) that has entries; ``high`` if there is none."""
-    if low >= high:
-        return low
-    _check_range(pos, low, high + 1)
-    return low + int(np.searchsorted(pos[low : high + 1], pos[low], "right")) - 1
-
-
-def path_fibre(pos: NDArray[Any], low: int, high: int, item: int) -> int:
-    """Return the first fibre in [low, high) whose end is not before an item of the merge path; ``high`` if there is none."""
-    if low >= high:
-        return low
-    _check_range(pos, low, high + 1)
-    ends = pos[low + 1 : high + 1].astype(np.int64) + np.arange(low, high)
-    return low + int(np.searchsorted(ends, item, "left"))
-
-
 def sort(array: NDArray[Any], count: int) -> None:
     """Sort the first elements of an array."""
     sort_range(array, 0, count)
@@ -179,14 +145,14 @@ def sort(array: NDArray[Any], count: int) -> None:
 
 def sort_range(array: NDArray[Any], low: int, high: int) -> None:
     """Sort the elements of an array from ``low`` to ``high``."""
-    _check_range(array, low, high)
+    check_range(array, low, high)
     if low < high:
         array[low:high] = np.sort(array[low:high])
 
 
 def scan(array: NDArray[Any], count: int) -> None:
     """Replace the first elements of an array by their running sums."""
-    _check_range(array, 0, count)
+    check_range(array, 0, count)
     array[:count] = np.cumsum(array[:count])
 
 
@@ -207,7 +173,7 @@ def store_wide(array: NDArray[Any], first: int, row: NDArray[Any], count: int) -
 
 def load_from(array: NDArray[Any], base: int, place: int) -> Any:
     """Return an element of an array, counted from ``base``."""
-    _check_range(array, base + place, base + place + 1)
+    check_range(array, base + place, base + place + 1)
     return array[base + place]
 
 
@@ -221,7 +187,7 @@ def carry(to: NDArray[Any], kept: NDArray[Any], result: NDArray[Any], slots: int
 
 def table_insert(table: NDArray[Any], size: int, key: int) -> int:
     """Put a key into a hash table of ``size`` slots, a power of two, and return its slot."""
-    _check_range(table, 0, size)
+    check_range(table, 0, size)
     home = (key * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 65 - size.bit_length() if size > 1 else 0
     place = next(slot for step in range(size) if table[slot := home + step & size - 1] in (-1, key))
     table[place] = key
@@ -254,7 +220,7 @@ def has_place(found: int, place: int) -> bool:
 
 def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
     """Insert a key into the set of csrc/st_bits.h. Its upper levels only make draining faster, so they are not kept here."""
-    _check_range(bits, 0, -(-n // 64))
+    check_range(bits, 0, -(-n // 64))
     if not 0 <= key < n:
         raise IndexError(f"key {key} of a set of {n}")
     word, mask = key >> 6, 1 << (key & 63)
@@ -266,7 +232,7 @@ def bits_insert(bits: NDArray[Any], n: int, key: int) -> bool:
 def bits_drain(keys: NDArray[Any], bits: NDArray[Any], n: int) -> int:
     """List the numbers of the bits that are set, clear them, and return how many there were."""
     found = [word * 64 + bit for word in np.flatnonzero(bits) for bit in range(64) if int(bits[word]) >> bit & 1]
-    _check_range(keys, 0, len(found))
+    check_range(keys, 0, len(found))
     keys[: len(found)] = found
     bits[:] = 0
     return len(found)
@@ -278,44 +244,6 @@ def few_drain(keys: NDArray[Any], bits: NDArray[Any], n: int, count: int) -> int
     if bits_drain(keys, bits, n) != count or listed != keys[:count].tolist():
         raise IndexError("the keys that are listed are not those of the set")
     return count
-
-
-def gallop(crd: NDArray[Any], low: int, high: int, key: int, _stride: int) -> int:
-    """Return the same as ``lower_bound``. Compiled code searches with strides that double."""
-    return lower_bound(crd, low, high, key)
-
-
-def gallop_stride(length: int, shortest: int) -> int:
-    """Return the first stride through ``length`` coordinates for ``shortest`` others, a power of two near their mean distance."""
-    return 1 << max(0, (length | 1).bit_length() - (shortest | 1).bit_length())
-
-
-def _halvings(length: int) -> int:
-    return max(length, 0).bit_length()
-
-
-def bisections(arguments: Sequence[Any], _found: int) -> int:
-    """Return how many coordinates a binary search looks at."""
-    return _halvings(arguments[2] - arguments[1])
-
-
-def bisections_apart(arguments: Sequence[Any], _found: int) -> int:
-    """Return how many coordinates a binary search in steps looks at."""
-    return _halvings((arguments[2] - arguments[1]) // arguments[4])
-
-
-def leaps(arguments: Sequence[Any], found: int) -> int:
-    """Return how many coordinates galloping looks at: the first, one for each step, and a binary search in the last step."""
-    _, begin, high, _, step = arguments
-    if begin >= high or found == begin:
-        return int(begin < high)
-    looked = 1
-    while step < high - begin:
-        looked += 1
-        if begin + step >= found:
-            break
-        begin, step = begin + step, 2 * step
-    return looked + _halvings(min(begin + step, high) - begin - 1)
 
 
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:

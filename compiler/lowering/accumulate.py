@@ -16,7 +16,8 @@ from math import prod
 from operator import is_
 
 from ..concrete.apart import apart
-from ..concrete.nodes import Assign, Block, Forall, LoopTag, Stmt, Unless, Where, Workspace, nest, reads, targets, walk
+from ..concrete.loop_tag import LoopTag
+from ..concrete.nodes import Assign, Block, Forall, Stmt, Unless, Where, Workspace, nest, reads, targets, walk
 from ..concrete.shapes import Along, Entries, Nest
 from ..fresh import FreshNames
 from ..frozen import frozen

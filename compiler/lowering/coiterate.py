@@ -8,7 +8,8 @@ points become while loops, each until one of its operands is exhausted, with a c
 from __future__ import annotations
 
 from ..concrete.lattice import NOWHERE, Domain, is_everywhere, least_points, only_point, points, stored_operands, without
-from ..concrete.nodes import LoopTag, Stmt, targets
+from ..concrete.loop_tag import LoopTag
+from ..concrete.nodes import Stmt, targets
 from ..errors import ScheduleError
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, multiply, quotient, subtract
 from ..ir.nodes import BOOL, I64, Binary, Const, Declare, For, If, SetVar, Step, Steps, Unroll, Value, Var, Vector, While

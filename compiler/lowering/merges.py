@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.lattice import Point, met, smallest
-from ..concrete.nodes import LoopTag, Stmt
+from ..concrete.loop_tag import LoopTag
+from ..concrete.nodes import Stmt
 from ..ir.arithmetic import TRUE, balanced, compare, every, maximum, minimum, subtract
 from ..ir.nodes import BOOL, I64, Call, Declare, If, Step, Steps, Value, Var, While
 from ..notation.nodes import Access

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..concrete.affine import Viewed
-from ..concrete.nodes import Program, reads, said_of
+from ..concrete.nodes import Program, reads
+from ..concrete.said import said_of
 from ..format import Format
 from ..fresh import fresh
 from ..notation.nodes import Access

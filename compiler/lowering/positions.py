@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..concrete.nodes import PLAIN, Forall, LoopTag, Stmt
+from ..concrete.loop_tag import PLAIN, LoopTag
+from ..concrete.nodes import Forall, Stmt
 from ..concrete.shapes import Along, Between, Entries
 from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, subtract
 from ..ir.nodes import I64, For, Step, Steps, Value, Var

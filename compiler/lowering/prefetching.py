@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..concrete.nodes import FAR_AHEAD, LoopTag, Stmt, assignments, means, reads, said_of
+from ..concrete.loop_tag import FAR_AHEAD, LoopTag
+from ..concrete.nodes import Stmt, assignments, reads
+from ..concrete.said import means, said_of
 from ..ir.arithmetic import ZERO, add, integer, multiply
 from ..ir.nodes import Const, Prefetch, Step, Value
 from ..notation.nodes import Access

@@ -12,28 +12,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ZERO, add, integer, multiply, subtract
-from ..ir.limits import LONGEST_ROW
+from ..ir.arithmetic import ZERO, integer, subtract
 from ..ir.nodes import (
     BOOL,
     I64,
     Allocate,
-    ArrayRef,
     Binary,
-    Call,
     Const,
     Dealt,
     Declare,
-    Fill,
     For,
-    Free,
     Function,
-    Grow,
     If,
     Load,
     Node,
     Parallel,
-    Publish,
     SetVar,
     Step,
     Steps,
@@ -44,40 +37,14 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, substitute, transform, walk
+from ..ir.rewrite import array_types, as_steps, block, nodes_of, substitute, transform, walk
+from .atomic_targets import IDENTITY, AtomicTarget, atomic_targets
 from .manager import Setting
 from .segments import is_in_row
 from .tiles import Tiles, inside_tile, tiles_of
 
-IDENTITY = {"+": 0, "*": 1}
 LONGEST_COPY = 300
 """Nodes of a loop's body up to which the loop is copied, so that it has a form with locks and one without."""
-
-
-@frozen
-class _Target:
-    """What a loop updates atomically: one element, or those of a row or a tile of it.
-
-    Attributes:
-        store: the update.
-        row: a loop over the elements; None: there is one.
-        place: the number of the element that the update changes, among those of the row.
-        index: the element of the array at which an iteration of ``row`` arrives.
-    """
-
-    store: Store
-    row: For | None
-    place: Value
-    index: Value
-
-    @property
-    def length(self) -> int:
-        return 1 if self.row is None else _length(self.row) or 0
-
-    def goes_along(self, index: Var) -> bool:
-        """Whether this is the element of an index, or all of its row, so that no other index has the same elements."""
-        along = {self.row.variable.name: self.row.high} if self.row is not None and self.row.low == ZERO else {}
-        return is_in_row(self.index, index, along)
 
 
 def gather_atomics(function: Function, setting: Setting) -> Function:
@@ -90,9 +57,9 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
     def visit(statement: Step, tiles: Tiles) -> Step:
         if isinstance(statement, For) and isinstance(statement.tag, Parallel):
             tiles = tiles_of(statement)
-        elif isinstance(statement, For) and not isinstance(statement.tag, Dealt) and (found := _targets(statement)):
+        elif isinstance(statement, For) and not isinstance(statement.tag, Dealt) and (found := atomic_targets(statement)):
             return _gathered(statement, found, tiles, types, fresh)
-        elif isinstance(statement, While) and (found := _targets(statement)):
+        elif isinstance(statement, While) and (found := atomic_targets(statement)):
             return _gathered_while(statement, found, types, fresh)
         children = tuple(visit(child, tiles) if isinstance(child, Step) else child for child in statement.children)
         made: Step = statement.rebuild(children) if children else statement  # type: ignore[assignment]  # statements stay statements
@@ -100,85 +67,6 @@ def gather_atomics(function: Function, setting: Setting) -> Function:
         return made if alone is None or not isinstance(made, For) else alone.beside(made)
 
     return replace(function, body=as_steps(visit(function.body, {})))
-
-
-def _targets(loop: For | While) -> list[_Target]:
-    """Return the places that a loop updates atomically, that do not change in it, and whose arrays it does not use otherwise."""
-    if any(isinstance(node.tag, Parallel | Dealt) for node in nodes_of(loop.body, For)):
-        return []
-    moved = {node.variable.name for node in nodes_of(loop, Declare, SetVar, For)}
-    written = {node.array for node in nodes_of(loop.body, Store, Fill, Grow, Allocate)}
-    found: dict[str, _Target] = {}
-    spoilt: set[str] = set()
-
-    def visit(node: Node, inner: tuple[For, ...]) -> None:
-        match node:
-            case Store(array):
-                target = _target(node, inner, moved, written)
-                if target is None or array in found:
-                    spoilt.add(array)
-                else:
-                    found[array] = target
-            case Load(array) | ArrayRef(array) | Fill(array) | Grow(array) | Allocate(array) | Free(array) | Publish(_, array):
-                spoilt.add(array)
-            case For():
-                inner = (*inner, node)
-        for child in node.children:
-            visit(child, inner)
-
-    visit(loop.condition if isinstance(loop, While) else ZERO, ())
-    visit(loop.body, ())
-    return [target for array, target in found.items() if array not in spoilt]
-
-
-def _target(store: Store, inner: tuple[For, ...], moved: set[str], written: set[str]) -> _Target | None:
-    if not store.atomic or store.op not in IDENTITY or not _stays(store.index, written):
-        return None
-    along = [loop for loop in inner if mentions(store.index, {loop.variable.name})]
-    if not along:
-        return None if mentions(store.index, moved) else _Target(store, None, ZERO, store.index)
-    if any(loop.step != 1 for loop in along) or mentions(store.index, moved - {loop.variable.name for loop in along}):
-        return None
-    found = _tile(store, along[0]) if len(along) == 1 else _block(store, along)
-    return None if found is None or found.length > LONGEST_ROW or mentions(along[0].low, moved) else found
-
-
-def _tile(store: Store, row: For) -> _Target | None:
-    """Return the elements that one loop goes along."""
-    return None if _length(row) is None else _Target(store, row, subtract(row.variable, row.low), store.index)
-
-
-def _block(store: Store, along: list[For]) -> _Target | None:
-    """Return the elements that several loops go along, as those of one loop: all of a row that has several modes."""
-    row, place, total, inside = store.index, ZERO, 1, list[tuple[Var, int]]()
-    for loop in reversed(along):
-        match row, loop.low, loop.high:
-            case Binary("+", Binary("*", around, Const(width), _), Var() as variable, _), Const(0), Const(extent):
-                if variable != loop.variable or width != extent:
-                    return None
-                row, total = around, total * int(extent)
-                inside.append((variable, int(extent)))
-            case _:
-                return None
-    for variable, extent in reversed(inside):
-        place = add(multiply(place, integer(extent)), variable)
-    flat, last = integer(total), along[-1]
-    return _Target(store, replace(last, high=flat), place, add(multiply(row, flat), last.variable))
-
-
-def _length(row: For) -> int | None:
-    """Return over how many elements of a row a loop runs, if that is a constant; else None."""
-    match row.low, row.high:
-        case Const(0), Const(extent):
-            return int(extent)
-        case Var() as low, Binary("+", Var() as begin, Const(extent)) if begin == low:
-            return int(extent)
-    return None
-
-
-def _stays(index: Value, written: set[str]) -> bool:
-    """Return whether an index reads nothing that the loop writes."""
-    return not any(isinstance(node, Call) or (isinstance(node, Load) and node.array in written) for node in walk(index))
 
 
 @frozen
@@ -190,7 +78,7 @@ class _Detour:
     after: list[Step]
 
 
-def _gathered(loop: For, found: list[_Target], tiles: Tiles, types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
+def _gathered(loop: For, found: list[AtomicTarget], tiles: Tiles, types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
     low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
     owned = inside_tile(loop, tiles, types)
     detours = {
@@ -246,7 +134,7 @@ def _updates_row(node: Node, row: Var, along: Mapping[str, Value]) -> bool:
     return all(_updates_row(child, row, along) for child in node.children)
 
 
-def _gathered_while(loop: While, found: list[_Target], types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
+def _gathered_while(loop: While, found: list[AtomicTarget], types: dict[str, Type], fresh: Callable[[str], str]) -> Step:
     detours = {target.store: _detour(target, None, types[target.store.array], fresh) for target in found}
     inside = replace(loop, body=_replaced(loop.body, {store: detour.update for store, detour in detours.items()}))
     before = [statement for detour in detours.values() for statement in detour.before]
@@ -254,7 +142,7 @@ def _gathered_while(loop: While, found: list[_Target], types: dict[str, Type], f
     return If(loop.condition, block([*before, inside, *after]))
 
 
-def _detour(target: _Target, owned: Value | None, kind: Type, fresh: Callable[[str], str]) -> _Detour:
+def _detour(target: AtomicTarget, owned: Value | None, kind: Type, fresh: Callable[[str], str]) -> _Detour:
     """Sum in a variable, or for a row in an array. The array is copied before it is added, so that it can be in registers itself.
 
     Args:

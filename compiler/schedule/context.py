@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..concrete.nodes import Program, assignments, assignments_in_loops, loops, operand_of, reads, said_of, saying, targets
+from ..concrete.nodes import Program, assignments, assignments_in_loops, loops, reads, targets
+from ..concrete.said import operand_of, said_of, saying
 from ..errors import FormatError
 from ..format import Format, parse_format
 from ..frozen import frozen

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, Workspace, means, operand_of, reads, saying, targets, transform, walk
+from ..concrete.loop_tag import PLAIN
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Workspace, reads, targets, transform, walk
 from ..concrete.relations import PosRelation
+from ..concrete.said import means, operand_of, saying
 from ..errors import FormatError
 from ..format import parse_format
 from ..notation import nodes as notation

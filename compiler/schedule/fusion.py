@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..concrete.apart import covers
-from ..concrete.nodes import PLAIN, Assign, Block, Forall, Program, Stmt, Where, assignments, reads, transform
+from ..concrete.loop_tag import PLAIN
+from ..concrete.nodes import Assign, Block, Forall, Program, Stmt, Where, assignments, reads, transform
 from ..notation import nodes as notation
 from ..notation.nodes import Access, accesses
 from ..notation.printer import show

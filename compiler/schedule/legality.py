@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from ..concrete.apart import covers
 from ..concrete.assembled import handing
-from ..concrete.nodes import Assign, Forall, Program, assignments_in_loops, operand_of, reads
+from ..concrete.nodes import Assign, Forall, Program, assignments_in_loops, reads
 from ..concrete.relations import CoordRelation
+from ..concrete.said import operand_of
 from ..frozen import frozen
 from ..levels import LevelKind
 from ..notation.nodes import Access, accesses

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.bounds import bound_holds
-from ..concrete.nodes import PLAIN, THREAD_REGISTERS, WARP_LANES, Block, Forall, Program, Stmt, Where, nest, operand_of, reads, saying
+from ..concrete.loop_tag import PLAIN, THREAD_REGISTERS, WARP_LANES
+from ..concrete.nodes import Block, Forall, Program, Stmt, Where, nest, reads
 from ..concrete.provenance import Provenance
 from ..concrete.relations import BoundRelation, PosRelation, Relation, SplitRelation
+from ..concrete.said import operand_of, saying
 from ..notation.printer import show
 from ..units import UNITS
 from . import directives as d

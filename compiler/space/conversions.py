@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice
 
-from ..concrete.nodes import Forall, Program, Stmt, assignments, operand_of, said_of
+from ..concrete.nodes import Forall, Program, Stmt, assignments
+from ..concrete.said import operand_of, said_of
 from ..format import Format
 from ..levels import COMPRESSED, DENSE
 from ..notation.nodes import Access, Mul, accesses

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..concrete.nodes import PLAIN, Assign, Forall, LoopTag, Program, Stmt, Where, assignments, targets, transform, walk
+from ..concrete.loop_tag import PLAIN, LoopTag
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, assignments, targets, transform, walk
 from ..concrete.relations import BoundRelation
 from ..errors import ScheduleError
 from ..format import Format

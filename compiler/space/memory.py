@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from math import prod
 
-from ..concrete.nodes import Program, Workspace, assignments, said_of
+from ..concrete.nodes import Program, Workspace, assignments
 from ..concrete.provenance import Provenance
+from ..concrete.said import said_of
 from ..format import Format
 from ..notation.nodes import Access, accesses
 from ..schedule.dependence import graph_of

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import product
 
 from ..concrete.lattice import stored_operands
-from ..concrete.nodes import Forall, Program, operand_of
+from ..concrete.nodes import Forall, Program
+from ..concrete.said import operand_of
 from ..format import Format
 from ..levels import COMPRESSED, level_kinds
 from ..schedule import directives as d

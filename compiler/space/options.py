@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import permutations
 
-from ..concrete.nodes import THREAD_REGISTERS, WARP_LANES
+from ..concrete.loop_tag import THREAD_REGISTERS, WARP_LANES
 from ..format import Format
 from ..frozen import frozen
 from ..levels import LevelKind, level_kinds

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, assignments, said_of, transform
+from ..concrete.loop_tag import PLAIN
+from ..concrete.nodes import Assign, Forall, Program, Stmt, assignments, transform
 from ..concrete.provenance import Provenance
+from ..concrete.said import said_of
 from ..errors import ExpressionError
 from ..format import Format
 from ..notation.nodes import Access, Add, Assignment, Expr, accesses, operation_count, walk_expression

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, Where, said_of, targets, transform, walk
+from ..concrete.loop_tag import PLAIN
+from ..concrete.nodes import Assign, Forall, Program, Stmt, Where, targets, transform, walk
+from ..concrete.said import said_of
 from ..format import Format
 from ..notation.nodes import Access, Expr, transform_expression
 from .defaults import level_protocols, with_default_protocols

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
-from ..concrete.nodes import Assign, Program, assignments, said_of
+from ..concrete.nodes import Assign, Program, assignments
 from ..concrete.provenance import Provenance
+from ..concrete.said import said_of
 from ..deadline import Deadline
 from ..errors import ScheduleError
 from ..format import Format

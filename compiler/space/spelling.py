@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from ..concrete.assembled import handing
 from ..concrete.concretize import Concretized
-from ..concrete.nodes import Assign, Forall, Program, Stmt, assignments, operand_of, said_of, transform
+from ..concrete.nodes import Assign, Forall, Program, Stmt, assignments, transform
+from ..concrete.said import operand_of, said_of
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Assignment, Expr, index_subscript, transform_expression

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from ..concrete.nodes import Assign, operand_of, said_of
+from ..concrete.nodes import Assign
+from ..concrete.said import operand_of, said_of
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, accesses

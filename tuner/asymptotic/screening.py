@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ...compiler.concrete.concretize import started
-from ...compiler.concrete.nodes import Program, means, reads
+from ...compiler.concrete.nodes import Program, reads
+from ...compiler.concrete.said import means
 from ...compiler.deadline import Deadline, TimeOver
 from ...compiler.format import Format
 from ...compiler.notation.nodes import Assignment

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...concrete.nodes import PLAIN, Assign, Forall, Program, Stmt, assignments
+from ...concrete.loop_tag import PLAIN
+from ...concrete.nodes import Assign, Forall, Program, Stmt, assignments
 from ...concrete.relations.collapse import CollapseRelation
 from ...concrete.relations.positions import PosRelation
 from ...notation.nodes import Access, Mul, accesses

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from space_samples import KERNELS, SUMS, sample_space
-from sparsetune.compiler.concrete.nodes import Program, Workspace, operand_of, reads, said_of
+from sparsetune.compiler.concrete.nodes import Program, Workspace, reads
 from sparsetune.compiler.concrete.printer import show_statement
+from sparsetune.compiler.concrete.said import operand_of, said_of
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.lowering.collect import collected
 from sparsetune.compiler.notation.nodes import Access
