@@ -5,7 +5,6 @@ from __future__ import annotations
 from sparsetune.compiler.concrete.annihilation import EVERYWHERE, NOWHERE, Patterns
 from sparsetune.compiler.concrete.nodes import Assign, Where, Workspace
 from sparsetune.compiler.ir.arithmetic import ONE, TRUE, ZERO
-from sparsetune.compiler.ir.names import numbered
 from sparsetune.compiler.ir.nodes import F64, I64, Const, Declare, For, If, Step, Steps, Store, Var
 from sparsetune.compiler.lowering.requests import Holds, NeedsZeros, allocated_once, at_end, at_start, needs_zeros, taken
 from sparsetune.compiler.notation.nodes import Access, Add
@@ -35,11 +34,6 @@ def test_a_sum_stays_one_where_operands_are_left_out() -> None:
     statement = Where(Assign(target, "=", total), Assign(total, "+=", Add((kept, absent))), Workspace("ty", (), "scalar"))
     left = Patterns(lambda access: NOWHERE if access == absent else EVERYWHERE).remaining(statement).statement
     assert left == Where(Assign(target, "=", total), Assign(total, "+=", kept), statement.local)
-
-
-def test_names_of_sums_are_numbered_where_they_are_taken() -> None:
-    name_of = numbered(("ty", "w"))
-    assert [name_of("ty"), name_of("tz"), name_of("ty")] == ["ty2", "tz", "ty3"]
 
 
 def test_zeros_are_needed_where_a_statement_adds_or_a_step_asks() -> None:
