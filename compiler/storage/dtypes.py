@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from ..errors import DataError
 from ..shown import shown
 from .aligned import aligned_empty
+from .kernels import light
 
 SUPPORTED = frozenset(
     np.dtype(kind)
@@ -53,6 +54,8 @@ def cast_values(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """
     if values.dtype == dtype and values.flags.c_contiguous and values.flags.aligned:
         return values
+    if values.dtype == dtype:
+        return light(values.size).copied(values).reshape(values.shape)
     if values.dtype.kind == "c" and dtype.kind != "c":
         raise DataError(f"cannot cast {values.dtype} to {dtype} without losing the imaginary part; take .real of the values first")
     cast = aligned_empty(values.size, dtype).reshape(values.shape)

@@ -1,5 +1,5 @@
-"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_patterns.c, st_slices.c, st_transpose.c,
-st_check.c."""
+"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_patterns.c, st_slices.c, st_strided.c,
+st_transpose.c, st_check.c."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..errors import ResourceError
 from .aligned import aligned_copy, aligned_empty, aligned_full, aligned_part, index_dtype
 from .native import threads_for
 from .numpy_kernels import Columns, NumpyKernels
+from .pooled import pooled_empty
 
 _SUM_KINDS = {
     "float32": "ST_F32",
@@ -193,9 +194,19 @@ class NativeKernels(NumpyKernels):
 
     def copied(self, array: NDArray[Any]) -> NDArray[Any]:
         if not array.flags.c_contiguous:
-            return super().copied(array)
+            return self._copied_strided(array)
         out = aligned_empty(array.size, array.dtype)
         self._lib.st_copy(array.nbytes, self._at(array), self._at(out), threads_for(array.size))
+        return out
+
+    def _copied_strided(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Copy a matrix in tiles into memory that calls reuse; NumPy copies other orders, and items that lie askew in memory."""
+        address, unit = array.__array_interface__["data"][0], min(array.itemsize, 8)
+        if array.ndim != 2 or any(place % unit for place in (address, *array.strides)):
+            return super().copied(array)
+        out = pooled_empty(array.size, array.dtype)
+        begin = self._ffi.cast("void *", address)
+        self._lib.st_copy_strided(*array.shape, *array.strides, begin, array.itemsize, self._at(out), threads_for(array.size))
         return out
 
     def transpose(

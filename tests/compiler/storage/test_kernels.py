@@ -58,6 +58,28 @@ def test_copies(pair: tuple[kernels.Kernels, NumpyKernels], array: np.ndarray) -
         assert np.array_equal(copy, array.reshape(-1))
 
 
+WIDE = np.arange(3 * COUNT).reshape(COUNT // 100, 300)
+
+
+@pytest.mark.parametrize("dtype", sorted(SUPPORTED, key=str), ids=str)
+@pytest.mark.parametrize("cut", [
+    np.s_[:, 3:-7], np.s_[::-1], np.s_[:, ::-1], np.s_[::-2, 1::3], np.s_[:0, ::2], np.s_[:, 5:5], np.s_[7:8, ::-4],
+], ids=str)  # fmt: skip
+def test_strided_matrices_are_copied(pair: tuple[kernels.Kernels, NumpyKernels], cut: tuple[slice, ...], dtype: np.dtype) -> None:
+    given = WIDE.astype(dtype)[cut]
+    for one in (given, given.T, np.broadcast_to(given[:, :1], given.shape)):
+        copy = pair[0].copied(one)
+        assert copy.dtype == dtype
+        assert not np.may_share_memory(copy, one)
+        assert copy.tobytes() == one.tobytes()
+
+
+def test_items_that_lie_askew_are_copied(pair: tuple[kernels.Kernels, NumpyKernels]) -> None:
+    given = np.zeros((500, 200), np.dtype([("a", "i1"), ("b", "f8")]))["b"]
+    given[...] = np.arange(100_000).reshape(500, 200)
+    assert np.array_equal(pair[0].copied(given), np.arange(100_000))
+
+
 @pytest.mark.parametrize("threads", ["1", "3"])
 @pytest.mark.parametrize("kind", ["int32", "int64", "uint32", "uint64", "int64, every other"])
 def test_each_of_many_coordinates_is_in_range(kind: str, threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
