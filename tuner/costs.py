@@ -21,7 +21,7 @@ from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_cou
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.space.conversions import converting
 from ..compiler.space.decorations import shares_pattern
-from ..compiler.space.distances import LANES, START, cleared
+from ..compiler.space.distances import LANES, REGISTERS, START, cleared
 from ..compiler.space.situation import Situation
 from .constants import machine_constants
 from .cut_rows import CutRows
@@ -35,6 +35,7 @@ _STEP = 2.0  # operations that going on to the next stored coordinate costs
 _STRAIGHT_VECTORS = 1  # longest innermost loop, in vectors, that is compiled without a branch
 _HELD_REGISTERS = 16  # most registers that hold a result while it is summed up
 _BESIDE = 2.0  # operations that load and store an element of a row that is summed beside the result and too long for registers
+_HANDED = 150.0  # operations that it costs to clear a line of an array whose lines other threads fill: it comes from their caches and back
 _ATOMIC = 10.0  # operations that an atomic update costs
 _CONVERTED = 3e-4  # seconds that converting a dense operand takes in each call besides its entries (measured: 2.7e-4 to 5e-4)
 _UNORDERED = 60.0  # further operations for an entry of a sparse result that is written in another order than it is stored in
@@ -196,7 +197,10 @@ class _Costs(Loads, Stepping, CutRows):
         return length is not None and length * self._problem.dtype.itemsize <= _STRAIGHT_VECTORS * this_machine().vector_bytes
 
     def _clearing(self) -> float:
-        """Return what it costs to clear the arrays that are summed into, each time the statement is entered that fills and reads them."""
+        """Return what it costs to clear the arrays that are summed into, each time the statement is entered that fills and reads them.
+
+        One thread clears an array that several fill: its lines come from the caches of those that filled it before, and go there again.
+        """
         total, statement = 0.0, self._program.statement
         for address, leaf in self._leaves:
             name = leaf.target.tensor
@@ -205,6 +209,8 @@ class _Costs(Loads, Stepping, CutRows):
                 living = next(address[:length] for length in sides if isinstance(at(statement, address[:length]), Where))
                 elements, entered = self._elements[name], self._points(self._covered(living), address, leaf)
                 total += cleared(elements, self._per_line) * entered / self._threads(living)
+                if elements > REGISTERS and self._threads(address) > self._threads(living):
+                    total += _HANDED * elements / self._per_line * entered / self._threads(living)
         return total
 
     def _put_in_order(self, leaf: Assign, loops: Sequence[str]) -> float:

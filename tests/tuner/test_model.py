@@ -205,6 +205,26 @@ def test_tiles_of_entries_sum_rows_no_faster_than_threads_that_have_whole_rows(e
     assert entries > rows
 
 
+_BY_ROWS = "precompute(T(i,j,k) * C(k,s), s, s, w); precompute(w(s) * B(j,r), [r, s], [r, s], v); parallelize(i, cpu_thread, no_races)"
+_BY_FOREST = (
+    "collapse(i, j, f); pos(f, p, T(i,j,k)); precompute(T(i,j,k) * C(k,s), [p, s], [p, s], w); reorder([1], r, p, s); "
+    "workspace(w, positions); parallelize([1], r, cpu_thread, no_races); parallelize([0], p, cpu_thread, no_races)"
+)
+
+
+def test_an_array_that_one_thread_clears_and_several_fill_moves_between_their_caches() -> None:
+    """On a tensor of 1400 fibres with about 100 entries each a forest took 1.4 times as long as rows, and counted as 1.03 times."""
+    random, fibres, each = np.random.default_rng(2), 1400, 100
+    i, j = np.divmod(random.permutation(73 * 73)[:fibres], 73)
+    k = np.concatenate([random.permutation(12_960)[:each] for _ in range(fibres)])
+    places = np.stack([np.repeat(i, each), np.repeat(j, each), k])
+    t = st.tensor((places, np.ones(fibres * each)), "dense, compressed, compressed", (73, 73, 12_960))
+    operands = {"T": t, "B": np.ones((73, 16)), "C": np.ones((12_960, 16))}
+    problem = make_problem("A(i,r,s) = T(i,j,k) * B(j,r) * C(k,s)", operands, threads=2)
+    rows, forest = (model.expected_cost(problem, Schedule(text)) for text in (_BY_ROWS, _BY_FOREST))
+    assert forest > 1.15 * rows
+
+
 @pytest.mark.parametrize("tiles", [False, True], ids=["one by one", "in tiles of threads"])
 def test_rows_that_a_loop_over_positions_sums_are_stored_once_in_tiles_alone(tiles: bool) -> None:
     """Without tiles the result is filled and added to, as it is without positions."""
