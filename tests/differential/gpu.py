@@ -204,6 +204,11 @@ LARGE: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 """Of which there are thousands, but for SpGEMM; that with a sparse result has them among what the tuner lists alone. TTMc has 60,000."""
 
+KERNELS = range(len((*TEMPLATES, *LARGE)))
+TTMC, PARTS = KERNELS[-1], 20
+NIGHT = [*((kernel, 0, 1) for kernel in KERNELS[:-1]), *((TTMC, part, PARTS) for part in range(PARTS))]
+"""Kernels, and the parts of those that have more templates than one test compiles or runs in minutes."""
+
 EACH = 1_000_000
 """Templates of a kernel have numbers from this times the kernel's on."""
 

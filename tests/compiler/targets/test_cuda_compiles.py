@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +18,6 @@ from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.space.library import LIBRARY
 
 pytestmark = pytest.mark.cc
-KERNELS = range(len((*gpu.TEMPLATES, *gpu.LARGE)))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ UNOPTIMISED = ("-O0", "-Xcicc", "-O0", "-Xptxas", "-O0")
 """Takes a third of the time, and refuses what is no CUDA all the same."""
 
 
-def compile_for_devices(nvcc: str, sources: list[str], folder: Path, how: Sequence[str] = ("-O1",)) -> None:
+def compile_for_devices(nvcc: str, sources: list[str], folder: Path) -> None:
     """Compile kernels, in one file, for both architectures."""
     parts = ['#include "st_cuda.h"\n']
     for number, text in enumerate(sources):
@@ -40,7 +38,7 @@ def compile_for_devices(nvcc: str, sources: list[str], folder: Path, how: Sequen
         parts.append(f"namespace st_file{number} {{\n{plain}}}\n")
     (folder / "kernels.cu").write_text("".join(parts))
     code = [f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in (80, 90)]
-    command = [nvcc, *how, "-std=c++17", "-Werror", "all-warnings", *code, "-c", "-I", str(CSRC), "-o", "kernels.o", "kernels.cu"]
+    command = [nvcc, *UNOPTIMISED, "-std=c++17", "-Werror", "all-warnings", *code, "-c", "-I", str(CSRC), "-o", "kernels.o", "kernels.cu"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000] + done.stdout[:3000]
 
@@ -60,26 +58,25 @@ def test_forty_kernels_compile_for_two_architectures(nvcc: str, tmp_path: Path) 
             continue
         if len(drawn) + len(library) + len(MAPPINGS) == 40:
             break
-    compile_for_devices(nvcc, [source(name) for name in MAPPINGS] + library + drawn, tmp_path, UNOPTIMISED)
+    compile_for_devices(nvcc, [source(name) for name in MAPPINGS] + library + drawn, tmp_path)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_all_templates_compile_for_two_architectures(kernel: int, nvcc: str, tmp_path: Path) -> None:
-    """All of the kernels with hundreds of templates, every tenth of those with thousands, every hundredth of TTMc's 60,000."""
+@pytest.mark.parametrize(("kernel", "part", "parts"), gpu.NIGHT)
+def test_all_templates_compile_for_two_architectures(kernel: int, part: int, parts: int, nvcc: str, tmp_path: Path) -> None:
     sources: list[str] = []
     refused: list[ScheduleError] = []
-    numbers = gpu.numbers_of_templates(kernel)
-    for number in numbers[:: 1 if len(numbers) < 500 else 10 if len(numbers) < 10_000 else 100]:
+    for number in gpu.numbers_of_templates(kernel)[part::parts]:
         try:
             sources.append(gpu.compiled(gpu.one_template(number)).source)
         except ScheduleError as error:
             refused.append(error)
+    assert sources
     assert all(gpu.NEVER in str(error) for error in refused)
-    for first in range(0, len(sources), 40):
+    for first in range(0, len(sources), 100):
         folder = tmp_path / str(first)
         folder.mkdir()
-        compile_for_devices(nvcc, sources[first : first + 40], folder)
+        compile_for_devices(nvcc, sources[first : first + 100], folder)
 
 
 def test_the_nvcc_that_a_user_names_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,10 +20,6 @@ from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.library import LIBRARY
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
-KERNELS = range(len((*gpu.TEMPLATES, *gpu.LARGE)))
-TTMC, PARTS = KERNELS[-1], 20
-NIGHT = [*((kernel, 0, 1) for kernel in KERNELS[:-1]), *((TTMC, part, PARTS) for part in range(PARTS))]
-"""Kernels, and the parts of those that have more templates than one test runs in minutes."""
 
 
 def test_every_mapping_is_right(tmp_path: Path) -> None:
@@ -123,7 +119,7 @@ def test_templates_of_every_kernel_are_right() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("kernel", "part", "parts"), NIGHT)
+@pytest.mark.parametrize(("kernel", "part", "parts"), gpu.NIGHT)
 def test_all_templates_are_right(kernel: int, part: int, parts: int) -> None:
     numbers = gpu.numbers_of_templates(kernel)[part::parts]
     assert numbers
