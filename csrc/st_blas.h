@@ -55,9 +55,16 @@ static inline bool st_blas_rows(int64_t step, int64_t stride, int64_t rows, int6
 }
 
 #define ST_BLAS(T, S, P)                                                                                                                 \
+  static inline void st_gemv_##S(T *y, int64_t at_y, int64_t y_m, const T *a, int64_t at_a, int64_t a_m, int64_t a_k, const T *x,        \
+                                 int64_t at_x, int64_t x_k, int64_t m, int64_t k, T scale);                                              \
   static inline void st_gemm_##S(T *c, int64_t at_c, int64_t c_m, int64_t c_n, const T *a, int64_t at_a, int64_t a_m, int64_t a_k,       \
                                  const T *b, int64_t at_b, int64_t b_k, int64_t b_n, int64_t m, int64_t n, int64_t k, T scale) {         \
     if (m <= 0 || n <= 0 || k <= 0) return;                                                                                              \
+    if (m == 1 || n == 1) { /* a gemm copies the matrix into blocks, which takes longer than the product */                              \
+      if (n == 1) st_gemv_##S(c, at_c, c_m, a, at_a, a_m, a_k, b, at_b, b_k, m, k, scale);                                               \
+      else st_gemv_##S(c, at_c, c_n, b, at_b, b_n, b_k, a, at_a, a_k, n, k, scale);                                                      \
+      return;                                                                                                                            \
+    }                                                                                                                                    \
     if (!st_blas_rows(c_n, c_m, m, n) && st_blas_rows(c_m, c_n, n, m)) {                                                                 \
       st_gemm_##S(c, at_c, c_n, c_m, b, at_b, b_n, b_k, a, at_a, a_k, a_m, n, m, k, scale); /* C' = B' A' */                             \
       return;                                                                                                                            \

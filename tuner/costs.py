@@ -19,6 +19,7 @@ from ..compiler.ir.limits import LONGEST_ROW
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
+from ..compiler.schedule.directives import CALL_LOOPS
 from ..compiler.space.conversions import converting
 from ..compiler.space.decorations import shares_pattern
 from ..compiler.space.distances import LANES, REGISTERS, START, cleared
@@ -95,8 +96,9 @@ class _Costs(Loads, Stepping, CutRows):
         )
 
     def _leaf(self, address: Address, leaf: Assign) -> float:
-        if any(isinstance(frame, Forall) and frame.tag.routine == "gemm" for frame in frames(self._program.statement, address)):
-            return self._by_blas(address, leaf)
+        called = (frame.tag.routine for frame in frames(self._program.statement, address) if isinstance(frame, Forall))
+        if (routine := next((one for one in called if one in ("gemm", "gemv")), None)) is not None:
+            return self._by_blas(address, leaf, CALL_LOOPS[routine])
         loops = enclosing_loops(self._program.statement, address)
         iterations = self._points(self._covered(address), address, leaf)
         first = self._summed_first(leaf, loops)
@@ -129,15 +131,15 @@ class _Costs(Loads, Stepping, CutRows):
         again = self.passed_again(leaf, loops, iterations) + (0.0 if held is not None or in_tiles else self.filled_before(leaf))
         return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
 
-    def _by_blas(self, address: Address, leaf: Assign) -> float:
-        """Return what an assignment costs whose three innermost loops are a matrix product by BLAS, which takes several threads where no
-        loop around it does."""
+    def _by_blas(self, address: Address, leaf: Assign, count: int) -> float:
+        """Return what an assignment costs whose three innermost loops are a product of two matrices by BLAS, or whose two innermost loops
+        one of a matrix and a vector. BLAS takes several threads where no loop around it does."""
         loops = enclosing_loops(self._program.statement, address)
-        around, own = loops[:-3], loops[-3:]
+        around, own = loops[:-count], loops[-count:]
         dealt = any(isinstance(frame, Forall) and frame.tag.is_threaded for frame in frames(self._program.statement, address))
         kept = [self._length(loop) for loop in own if loop in leaf.target.indices]
         summed = [self._length(loop) for loop in own if loop not in leaf.target.indices]
-        each = matrix_product(*kept, *summed, threads=1 if dealt else self._problem.threads)
+        each = matrix_product(*(*kept, 1.0)[:2], *summed, threads=1 if dealt else self._problem.threads)
         return self._shared_out(address, self._points(self._originals(around), address, leaf) * each, leaf)
 
     def _vector_loop(self, address: Address, leaf: Assign) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
-from math import prod
 
 from ..concrete.apart import covers
 from ..concrete.nodes import Assign, Forall, Program
@@ -15,13 +14,14 @@ from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_operand
 from ..fresh import fresh
 from ..frozen import frozen
-from ..notation.nodes import Access, Literal, Mul, accesses
+from ..notation.nodes import Access, accesses
 from ..schedule import directives as d
 from ..schedule.addresses import Address, chain, everywhere, frames, leaves, path_to
 from ..schedule.context import names_of
 from ..schedule.dependence import graph_of
 from ..schedule.iteration import inlined, producers_inside
-from ..workspaces import keeping_kinds, keeps_entries
+from ..workspaces import keeping_kinds
+from .calls import calls, label_of
 from .situation import Situation, Structure, format_read, result_leaf
 from .template import Hole, Part, opened
 
@@ -34,8 +34,6 @@ UNROLLS = (4, 2, 8)
 UNROLL = "unroll_"
 """Prefix of the name of a loop's hole for unrolling."""
 SHORT = 24  # average entries of a row up to which sums are made in batches
-GEMM = 16**3  # products of a gemm of known extents from which BLAS is faster than loops; the other routines never are (measured)
-LEAST_GEMM = 8**3  # from which BLAS is tried
 BUILD = "build"
 _FLAGS = "-ffp-contract=fast -fno-math-errno -fno-trapping-math"
 
@@ -164,7 +162,7 @@ def inner_choices(program: Program, situation: Situation) -> Iterator[Hole]:
     for address, leaf in leaves(program.statement):
         around = frames(program.statement, address)
         able = situation.blas and situation.formats[result_leaf(program)[1].target.tensor].is_dense and not program.relations
-        by_blas = tuple(_by_blas(program, address, leaf, situation)) if able else ()
+        by_blas = tuple(calls(program, address, leaf, situation)) if able else ()
         usually = [hole for hole in by_blas if hole.usual is not None]
         yield from usually  # before vectors of a sum in the same loops: only one of the two is admitted
         if around and isinstance(around[-1], Forall):
@@ -189,38 +187,13 @@ def _innermost(
     (``passes.batches``).
     """
     path = path_to(program.statement, address) or None
-    label = _label(loop, path)
+    label = label_of(loop, path)
     stored = bool(tree.intersection(graph.originals(loop)))
     if not covers(leaf.target.indices, loop, graph):
         vectors = d.Parallelize(loop, "cpu_vector", "parallel_reduction", path=path)
         yield Hole(vector_of(label), (None, vectors) if short else (vectors, None))
     if stored:
         yield Hole(f"{UNROLL}{label}", (None, *(d.Unroll(loop, factor, path=path) for factor in UNROLLS)))
-
-
-def _by_blas(program: Program, address: Address, leaf: Assign, situation: Situation) -> Iterator[Hole]:
-    """Yield a hole that makes a matrix product of known extents a call of BLAS, or does not; the faster choice first. Threads must
-    not share its result."""
-    around = [frame for frame in frames(program.statement, address) if isinstance(frame, Forall)]
-    loops = [frame.index for frame in around[-3:]]
-    if len(loops) < 3 or any(frame.tag.unit and frame.tag.race != "no_races" for frame in around[:-3]):
-        return
-    products = prod(situation.extents.get(loop, situation.lengths.get(loop, 0)) for loop in loops)
-    path = path_to(program.statement, address) or None
-    if products >= LEAST_GEMM and _is_matrix_product(leaf, loops, program, situation):
-        call = d.Call("gemm", path=path)
-        yield Hole(f"blas_{_label(loops[0], path)}", (call, None) if products >= GEMM else (None, call))
-
-
-def _is_matrix_product(leaf: Assign, loops: Sequence[str], program: Program, situation: Situation) -> bool:
-    """Return whether each of three loops goes through two of three dense tensors, each of which has two of them."""
-    moved = [access for access in (leaf.target, *accesses(leaf.value)) if set(access.indices) & set(loops)]
-    sets = {frozenset(access.indices) & set(loops) for access in moved}
-    kept = {space.name for space in program.workspaces if keeps_entries(space.kind)}
-    dense = kept.isdisjoint(access.tensor for access in moved)
-    dense = dense and all(format_read(access, program, situation).is_dense for access in moved if access.tensor in situation.formats)
-    product = isinstance(leaf.value, Mul) and all(isinstance(factor, Access | Literal) for factor in leaf.value.operands)
-    return product and dense and len(moved) == len(sets) == 3 and all(len(one) == 2 for one in sets)
 
 
 def _has_short_rows(leaf: Assign, loop: str, graph: Provenance, situation: Situation) -> bool:
@@ -244,10 +217,6 @@ def stream_of(tensor: str, label: str) -> str:
     return f"stream_{tensor}_{label}"
 
 
-def _label(loop: str, path: tuple[int, ...] | None) -> str:
-    return loop + "".join(f"_{number}" for number in path or ())
-
-
 def _streams(program: Program, situation: Situation, graph: Provenance) -> Iterator[Hole]:
     """Yield prefetches of stored entries where an innermost loop steps through those of one operand alone."""
     for address, leaf in leaves(program.statement):
@@ -258,7 +227,7 @@ def _streams(program: Program, situation: Situation, graph: Provenance) -> Itera
         stepped = [access for access in accesses(leaf.value) if _ends_with(access, graph.originals(loop), situation)]
         if len(stepped) == 1:
             near = (d.Prefetch(loop, Access(stepped[0].tensor), distance, path=path) for distance in ENTRY_DISTANCES)
-            yield Hole(stream_of(stepped[0].tensor, _label(loop, path)), (*near, None))
+            yield Hole(stream_of(stepped[0].tensor, label_of(loop, path)), (*near, None))
 
 
 def _ends_with(access: Access, indices: tuple[str, ...], situation: Situation) -> bool:

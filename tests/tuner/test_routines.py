@@ -1,4 +1,4 @@
-"""Dense chains: the static model multiplies matrices in the order of least products, and leaves large ones to BLAS."""
+"""Dense products: the static model multiplies chains in the order of least products, and leaves large matrices to BLAS."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.costs import scalar_operations
+from sparsetune.tuner.kernels import compile_problem
 from sparsetune.tuner.model import expected_cost, model_choice
 from sparsetune.tuner.problem import Problem, make_problem
 from sparsetune.tuner.routines import matrix_product
@@ -54,6 +55,31 @@ def test_a_call_costs_more_to_begin_and_less_for_a_product(size: int, blas_is_fa
     problem = chain((size,) * 3)
     call, loops = (expected_cost(problem, Schedule(text)) for text in ("call([], gemm)", "reorder(i, k, j)"))
     assert (call < loops) is blas_is_faster
+
+
+@pytest.mark.parametrize(("text", "extents", "by_blas"), [
+    ("y(i) = A(i,j) * x(j)", (800, 600), True),
+    ("y(j) = A(i,j) * x(i)", (800, 600), True),
+    ("y(j) = A(i,j) * x(i)", (5000, 200), False),  # the sums of a row stay in registers
+    ("y(j) = A(i,j) * x(i)", (100, 100), False),
+])  # fmt: skip
+def test_large_matrices_are_multiplied_with_vectors_by_blas(text: str, extents: tuple[int, int], by_blas: bool) -> None:
+    source = np.random.default_rng(1)
+    matrix, vector = source.random(extents), source.random(extents[0 if "y(j)" in text else 1])
+    problem = make_problem(text, {"A": matrix, "x": vector}, threads=1)
+    if not problem.has_blas:
+        pytest.skip("no BLAS")
+    schedule = model_choice(problem)
+    assert ("gemv" in str(schedule)) is by_blas
+    right = matrix.T @ vector if "y(j)" in text else matrix @ vector
+    assert np.allclose(compile_problem(problem, schedule or Schedule()).bind(problem.operands, 1)(), right)
+
+
+def test_rows_of_a_chain_are_vectors_to_blas() -> None:
+    problem = chain((1, 500, 800, 600))
+    if not problem.has_blas:
+        pytest.skip("no BLAS")
+    assert str(model_choice(problem)).count("call") == 2
 
 
 def test_blas_takes_threads_for_large_products() -> None:
