@@ -14,7 +14,8 @@ from .intrinsics import INTRINSICS, OF_LANES
 from .lane_meanings import of_lanes
 from .meanings import KeyMap, Parts
 from .memory import InterpreterError, Memory, numpy_type
-from .nodes import F32, I64, OPAQUE, SHARE_BEGIN, SHARE_NUMBER, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
+from .nodes import F32, OPAQUE, SHARE_BEGIN, SHARE_NUMBER, ArrayRef, Binary, Call, Cast, Const, Load, Select, Type, Unary, Value, Var
+from .numbers import INTEGER, caster, float_operation, in_range, scalar
 
 Frame = list[Any]
 Evaluate = Callable[[Frame], Any]
@@ -152,7 +153,7 @@ class Evaluator:
         if not kind.is_float:
             return self._integer_operation(op, kind, checked)
         counts, lanes = self.counts, kind.lanes
-        compute = _float_operation(op, kind)
+        compute = float_operation(op, kind)
 
         def counted(a: Any, b: Any) -> Any:
             counts.flops += lanes
@@ -161,7 +162,7 @@ class Evaluator:
         return counted
 
     def _integer_operation(self, op: str, kind: Type, checked: bool) -> Callable[[Any, Any], Any]:
-        compute = _INTEGER[op]
+        compute = INTEGER[op]
         if kind.name == "bool":
             return lambda a, b: bool(compute(a, b))
         if not checked or kind.lanes > 1:
@@ -224,84 +225,7 @@ class Evaluator:
         return data
 
 
-def scalar(value: Any, kind: Type) -> Any:
-    """Return a value as a variable of a type holds it: a Python number, or a NumPy number for 32-bit floats."""
-    if kind.lanes > 1:
-        return np.full(kind.lanes, value, numpy_type(kind)) if np.ndim(value) == 0 else np.asarray(value, numpy_type(kind))
-    if kind == F32:
-        with np.errstate(over="ignore"):
-            return np.float32(value)
-    if kind.is_float:
-        return float(value)
-    return bool(value) if kind.name == "bool" else in_range(int(value), kind)
-
-
-def caster(given: Type, wanted: Type) -> Callable[[Any], Any]:
-    """Return a function that converts values between two types as C does."""
-    if given.lanes > 1:
-        kind = numpy_type(wanted)
-        return lambda value: value.astype(kind)
-    return lambda value: scalar(value, wanted)
-
-
-def in_range(value: int, kind: Type) -> int:
-    """Return an integer as its type holds it. Values wrap around, as in compiled kernels.
-
-    Raises:
-        InterpreterError: a 64-bit integer overflows. Positions, coordinates and counts have that type.
-    """
-    bits = int(kind.element.name[1:])
-    low, high = (0, 2**bits) if kind.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    if low <= value < high:
-        return value
-    if kind == I64:
-        raise InterpreterError(f"{value} overflows {kind.name}")
-    return (value - low) % 2**bits + low
-
-
 def _slot(slots: Slots, name: str) -> int:
     if name not in slots:
         raise InterpreterError(f"variable {name} is used where it is not declared")
     return slots[name]
-
-
-def _float_operation(op: str, kind: Type) -> Callable[[Any, Any], Any]:
-    if kind.lanes > 1 or kind == F32:
-        functions = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "min": np.minimum, "max": np.maximum}
-        compute, result = functions[op], numpy_type(kind)
-
-        def rounded(a: Any, b: Any) -> Any:
-            with np.errstate(all="ignore"):
-                return compute(a, b).astype(result)
-
-        return rounded
-    return _DOUBLE[op]
-
-
-def _divide(a: float, b: float) -> float:
-    if b != 0:
-        return a / b
-    with np.errstate(all="ignore"):
-        return float(np.float64(a) / np.float64(b))
-
-
-def _quotient(a: int, b: int) -> int:
-    if b == 0:
-        raise InterpreterError(f"{a} is divided by zero")
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    return a if a < b or a != a else b
-
-
-def _maximum(a: Any, b: Any) -> Any:
-    return a if a > b or a != a else b
-
-
-_DOUBLE: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "min": _minimum, "max": _maximum,
-}  # fmt: skip
-_INTEGER: dict[str, Callable[[Any, Any], Any]] = {
-    **_DOUBLE, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b), "min": _minimum, "max": _maximum,
-}  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..frozen import frozen
-from .evaluate import Counts, Evaluate, Frame, Held, scalar
+from .evaluate import Counts, Evaluate, Frame, Held
 from .memory import InterpreterError, Memory
 from .memory_steps import Execute, MemorySteps
 from .nodes import (
@@ -34,6 +34,7 @@ from .nodes import (
     Var,
     While,
 )
+from .numbers import scalar
 from .races import Turn, kept_by_shares
 from .rewrite import nodes_of
 

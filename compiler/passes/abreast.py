@@ -34,9 +34,9 @@ from ..ir.nodes import (
     Vector,
 )
 from ..ir.rewrite import as_steps, leaves, nodes_of, substitute, transform, transform_loops
+from .folding import simplify_expression
 from .forms import are_apart, vector_form
 from .manager import Setting
-from .simplify import simplify_expression
 
 
 def rows_abreast(function: Function, setting: Setting) -> Function:

@@ -40,10 +40,10 @@ from ..ir.nodes import (
     Vector,
 )
 from ..ir.rewrite import block, nodes_of, substitute, transform_steps
+from .folding import simplify_expression
 from .manager import Setting
 from .row_sums import Placed, row_length, row_sum, summed_beside, sums_beside
 from .short_sums import RowSum, rows_a_block, rows_of, terms_of
-from .simplify import simplify_expression
 from .sums import asking_ahead
 
 AT_ONCE = 16

@@ -37,9 +37,9 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import as_steps, leaves, nodes_of, substitute
+from .folding import simplify_expression
 from .manager import Setting
 from .segments import is_place
-from .simplify import simplify_expression
 
 EMPTY = 16
 """Rows count as nearly all empty with at least this many rows for each element: with fewer, summing all rows is faster than searching."""

@@ -31,8 +31,8 @@ from ..ir.nodes import (
     Var,
 )
 from ..ir.rewrite import block, mentions, nodes_of, substitute, walk
+from .folding import simplify_expression
 from .plan import REDUCTIONS, Plan
-from .simplify import simplify_expression
 
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "min", "max"))
 _ZERO = Const(0, I64)

@@ -31,9 +31,9 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import as_steps, may_fail, mentions, nodes_of, transform_loops
+from .folding import simplify_expression
 from .forms import are_apart
 from .manager import Setting
-from .simplify import simplify_expression
 from .sums import only_adds
 
 OF_VECTORS = frozenset(("exp", "log", "tanh", "pow"))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..frozen import frozen
 from ..ir.nodes import BOOL, I64, Binary, Call, Const, Declare, For, If, Load, SetVar, Step, Steps, Store, Type, Value, Var, Vector
 from ..ir.rewrite import pairwise, substitute
-from .simplify import simplify_expression
+from .folding import simplify_expression
 
 
 @frozen

@@ -32,8 +32,8 @@ from ..ir.nodes import (
     Vector,
 )
 from ..ir.rewrite import is_pure, mentions, nodes_of, substitute, transform, walk
+from .folding import simplify_expression
 from .forms import gathered_bytes
-from .simplify import simplify_expression
 from .sums import asking_ahead, only_adds
 
 MOST_SUMS = 8

@@ -45,13 +45,13 @@ from ..ir.nodes import (
     While,
 )
 from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_steps, walk
+from .folding import simplify_expression
 from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable, vector_form
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
 from .narrow import WIDE, narrow_extents
 from .overlaps import overlapping_extents
 from .plan import REDUCTIONS, Chunk, Plan, begun, chunks_of, combined, first_values, make_plan
-from .simplify import simplify_expression
 
 ACCUMULATORS = 4
 """The number of independent partial sums of a reduction: enough to hide the latency of additions."""

@@ -36,8 +36,8 @@ from ..ir.nodes import (
     Var,
 )
 from ..ir.rewrite import block, leaves, nodes_of, substitute
+from .folding import simplify_expression
 from .manager import Setting
-from .simplify import simplify_expression
 
 _ONE = Const(1, I64)
 

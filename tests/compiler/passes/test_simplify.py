@@ -31,7 +31,8 @@ from sparsetune.compiler.ir.nodes import (
     While,
 )
 from sparsetune.compiler.ir.printer import show_expression, show_statement
-from sparsetune.compiler.passes.simplify import simplify, simplify_expression
+from sparsetune.compiler.passes.folding import simplify_expression
+from sparsetune.compiler.passes.simplify import simplify
 
 X, Y, F = Var("x", I64), Var("y", I64), Var("f", F64)
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
