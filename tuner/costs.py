@@ -38,7 +38,7 @@ _HELD_REGISTERS = 16  # most registers that hold a result while it is summed up
 _BESIDE = 2.0  # operations that load and store an element of a row that is summed beside the result and too long for registers
 _HANDED = 150.0  # operations that it costs to clear a line of an array whose lines other threads fill: it comes from their caches and back
 _ATOMIC = 10.0  # operations that an atomic update costs
-_CONVERTED = 3e-4  # seconds that converting a dense operand takes in each call besides its entries (measured: 2.7e-4 to 5e-4)
+_CONVERTED = 1.8e-4  # seconds that converting a dense operand takes in each call besides its entries (measured: 1.7e-4 to 2.4e-4)
 _UNORDERED = 60.0  # further operations for an entry of a sparse result that is written in another order than it is stored in
 
 

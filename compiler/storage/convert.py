@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import FormatError
 from ..format import Format, parse_format
+from ..levels import DENSE
 from .encoding import decoded, encoded
 from .kernels import active
 from .pack import pack
@@ -34,9 +35,18 @@ def convert(tensor: Tensor, format: Format, drop_padding: bool = True) -> Tensor
         return encoded(convert(decoded(tensor), format.plain, drop_padding), format)
     if format.levels == tensor.format.levels == _ROWS and len(tensor.values):
         return _transposed(tensor, format)
+    if format.levels == tensor.format.levels == (DENSE,) * len(format):
+        return _reordered(tensor, format)
     if _turned(tensor, format):
         return convert(_transposed(tensor, Format(_ROWS, format.order)), format)
     return pack(unpack(tensor, drop_padding), format, tensor.fill_value)
+
+
+def _reordered(tensor: Tensor, format: Format) -> Tensor:
+    """Store an array with its modes in another order."""
+    stored = tensor.values.reshape([tensor.shape[mode] for mode in tensor.format.order])
+    values = active().copied(stored.transpose([tensor.format.level_of(mode) for mode in format.order]))
+    return Tensor.made(tensor.shape, format, tensor.levels, values, tensor.fill_value)
 
 
 def _turned(tensor: Tensor, format: Format) -> bool:

@@ -142,7 +142,7 @@ def test_rename_carries_a_schedule_to_other_names() -> None:
 def test_made_names_give_way_to_the_names_of_the_expression() -> None:
     schedule = Schedule("split(i, i0, i1, 32); precompute(B(i,k) * C(k,j), j, j, w); unroll(i1, 4)")
     renamed = schedule.rename({"i": "w", "j": "i1"}, avoid=["i0"])
-    assert str(renamed) == "split(w, i0_1, i1_1, 32); precompute(B(w,k) * C(k,i1), i1, i1, w_1); unroll(i1_1, 4)"
+    assert str(renamed) == "split(w, i0_2, i1_2, 32); precompute(B(w,k) * C(k,i1), i1, i1, w_2); unroll(i1_2, 4)"
 
 
 def test_canonical_names() -> None:

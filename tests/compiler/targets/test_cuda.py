@@ -110,7 +110,7 @@ def test_loads_that_are_unrolled_ask_for_no_rows() -> None:
     text = st.compile(named.expression, dict(named.formats), schedule=named.text, target="cuda", arch="sm_90").source
     loads = text[text.index("double t[16] = {0};") :].split("first_A1")[0]
     assert "ST_UNROLL(16)" in loads
-    assert "int64_t j = A2_crd_row[nz_pre_1];" in loads
+    assert "int64_t j = A2_crd_row[nz_pre_2];" in loads
     assert "A2_pos" not in loads
 
 

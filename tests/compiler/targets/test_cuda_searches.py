@@ -172,4 +172,4 @@ def test_threads_ask_one_number_which_of_their_elements_are_of_a_row() -> None:
     )
     text = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=schedule, target="cuda", arch="sm_90").source
     assert "int64_t places = st_places(p_low_2, p_A2_from, p_A2_to);" in text
-    assert "if (st_has_place(places, p_A2_1)) {" in text
+    assert "if (st_has_place(places, p_A2_2)) {" in text

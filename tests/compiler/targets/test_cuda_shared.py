@@ -52,10 +52,10 @@ def test_kernels_are_launched_with_more_than_every_gpu_lets_them_declare() -> No
     assert "st_device.launch(i_size, {1024, 80000}, st_kernel_part," in text
     assert "ST_LAUNCHED_OF_WARP(double, w, 1000, 8, 32, 0);" in source(1000, "sm_80", WARPS)
     tables = st.compile(SPGEMM, CSR, schedule=ROWS, target="cuda", arch="sm_80").source
-    assert "ST_LAUNCHED(double, w_vals_2_near_2, 8192, 32768);" in tables
-    assert "ST_LAUNCHED(int32_t, w_keys_2_near_2, 8192, 98304);" in tables
-    assert "if (most_keys_1 > 1536) {\n    st_device.launch(st_resident_blocks(1024), {1024, 131072}," in tables
-    assert "if (most_keys_1 > 6144) {" in tables
+    assert "ST_LAUNCHED(double, w_vals_2_near_3, 8192, 32768);" in tables
+    assert "ST_LAUNCHED(int32_t, w_keys_2_near_3, 8192, 98304);" in tables
+    assert "if (most_keys_2 > 1536) {\n    st_device.launch(st_resident_blocks(1024), {1024, 131072}," in tables
+    assert "if (most_keys_2 > 6144) {" in tables
 
 
 def test_what_an_architecture_does_not_have_is_refused() -> None:
