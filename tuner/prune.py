@@ -129,7 +129,7 @@ def surviving_space(
         *bounded,
         Stage("memory", lambda items: list(filter(has_room, items))),
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
-        Stage("loop depth", lambda items: _undominated(items, problem)),
+        Stage("loop depth", lambda items: _undominated(items, problem, comparing), comparing),
         Stage("legal", lambda items: [item for item in items if not item.template or (not proving.over and usable(item))], proving),
         Stage("ranked", lambda items: _by_race(_worth_a_trial(rank(problem, items, ranking))), ranking),
     ]
@@ -218,8 +218,9 @@ def undominated(items: Sequence[Item], costs: Callable[[Item], Sequence[float]])
     return [item for item, vector in zip(items, vectors, strict=True) if vector in frontier]
 
 
-def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
-    """Return the candidates that no other beats in depth, in elements of workspaces, and in entries of operands that are converted.
+def _undominated(items: list[Candidate], problem: Problem, deadline: Deadline) -> list[Candidate]:
+    """Return the candidates that no other beats in depth, in elements of workspaces, and in entries of operands that are converted, and the
+    one that the static model expects to be the fastest: depth says nothing of loops that a call of BLAS does.
 
     Those of the asymptotic frontier stay, and beat none, since lowering still adds the workspaces that their sparse results need. Drawn
     candidates beat none that a rule keeps.
@@ -234,6 +235,7 @@ def _undominated(items: list[Candidate], problem: Problem) -> list[Candidate]:
 
     frontier = undominated([item for item in items if item.is_given or item.is_by_rule], costs)
     judged = {id(item) for item in (*frontier, *undominated([*frontier, *(item for item in items if item.is_drawn)], costs))}
+    judged |= {id(ranked.candidate) for ranked in rank(problem, items, deadline)[:1]}
     return [item for item in items if id(item) in judged or not (item.is_by_rule or item.is_drawn)]
 
 
