@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
+from math import prod
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.errors import DataError, FormatError, ResourceError, ShapeError
+from sparsetune.compiler.format import Format
 from sparsetune.compiler.native.memory import Room
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.tensor import Tensor
@@ -201,3 +205,14 @@ def test_coordinates_and_scipy_round_trip(case: tuple, data: st.DataObject) -> N
     assert np.array_equal(again.to_numpy(), packed.to_numpy())
     if shape and all(shape):
         assert np.array_equal(packed.to_scipy().toarray(), packed.to_numpy())
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1, 4), (0, 3), (2, 3, 4), (2, 1, 3, 4)], ids=str)
+def test_arrays_are_copied_into_any_order_of_modes(shape: tuple[int, ...]) -> None:
+    given = np.arange(prod(shape), dtype=np.float64).reshape(shape)
+    orders = list(permutations(range(len(shape))))
+    for first, second in product(orders, orders):
+        stored = tensor(given, Format(("dense",) * len(shape), first))
+        made = stored.convert(Format(("dense",) * len(shape), second))
+        assert np.array_equal(made.values, given.transpose(second).ravel())
+        assert made is stored if first == second else not np.shares_memory(made.values, stored.values)
