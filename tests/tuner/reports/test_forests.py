@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,6 @@ from sparsetune.tuner.reports.forest_cases import FAMILY, Case, composed, four_c
 from sparsetune.tuner.reports.forests import contestants, main
 from sparsetune.tuner.reports.forests_page import page
 from sparsetune.tuner.reports.race import Pace, race
-from sparsetune.tuner.reports.records import Taken
 
 SMALL = {2: "random:uniform:9x9:nnz=30", 3: "random:uniform:7x6x5:nnz=30", 4: "random:uniform:5x6x4x5:nnz=40",
          5: "random:uniform:4x5x4x3x4:nnz=50", 6: "random:uniform:3x3x3x3x3x3:nnz=60"}  # fmt: skip
@@ -85,7 +85,12 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert CliRunner().invoke(main, [*options, "--again", "stages"], catch_exceptions=False).exit_code == 0
     assert (tmp_path / "forests.md").read_text() == first, "all was measured in this state"
     kept = tmp_path / "forests.csv"
-    kept.write_text("".join(line.replace(Taken().commit, "old") if ",stages," in line else line for line in kept.open()))
+    with kept.open(newline="") as file:
+        rows = [{**row, "commit": "old" if row["part"] == "stages" else row["commit"]} for row in csv.DictReader(file)]
+    with kept.open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
     shown = CliRunner().invoke(main, [*options, "--again", "stages"], catch_exceptions=False).output
     assert "stages: SpMM-GEMM (1 of 1, 0 of 60 minutes)" in shown
     assert "old" not in kept.read_text()
