@@ -10,7 +10,8 @@ from itertools import islice
 from ..compiler.native.machine import allowed_cores
 from .campaign import Campaign
 from .features import distance
-from .lookup import known_inputs, usable
+from .legality import usable
+from .lookup import known_inputs
 from .measure.helpers import Helpers
 from .measure.runner import Runner
 from .measure.worker import AHEAD

@@ -7,6 +7,7 @@ all the same, ``evaluate`` warns and uses the default schedule.
 from __future__ import annotations
 
 from ..compiler.concrete.nodes import Program
+from ..compiler.errors import SparsetuneError
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.schedule.parallel import check_units
 from ..compiler.schedule.schedule import Schedule
@@ -45,3 +46,12 @@ def keeps_values(problem: Problem, program: Program) -> bool:
     if not encodings_hold(problem, program):
         return False
     return problem.distributes or len(program.workspaces) <= len(problem.concretized().program.workspaces)
+
+
+def usable(problem: Problem, text: str) -> Schedule | None:
+    """Return a recorded schedule in the problem's names; None if it is not legal there."""
+    try:
+        schedule = problem.from_canonical(text)
+    except SparsetuneError:  # written by a version that had other directives
+        return None
+    return schedule if is_legal(problem, schedule) else None

@@ -11,7 +11,7 @@ What is known is weighed by the gain over the default that is to be expected, do
 3. *model*: the static model's choice, where it expects a gain (``tuner.model``); beside similar inputs it is asked if the nearest is
    ``MODEL_ASKED_FROM`` away or more. Where no winner on these is convincing, what the model foretells and what the nearest campaign
    found are weighed by how sure each is.
-4. *default*: unless something is expected to be ``LEAST_GAIN`` times as fast.
+4. *default*: unless something is expected to be ``prospects.LEAST_GAIN`` times as fast.
 
 This module and what it imports need the standard library, numpy and the compiler only.
 """
@@ -21,47 +21,39 @@ from __future__ import annotations
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike
 
 from ..compiler.concrete.affine import Boundary
-from ..compiler.errors import SparsetuneError
 from ..compiler.format import Format, parse_format
-from ..compiler.frozen import frozen
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.directives import Convert
 from ..compiler.schedule.schedule import Schedule
 from .features import distance
-from .legality import is_legal
+from .legality import usable
 from .limits import make_limits
 from .match import Match
 from .model import CHOICE_SECONDS, Choice, choice_deadline, further_seconds, static_choice
 from .problem import Problem, make_problem
-from .records import Decision, Measurement, Status
+from .records import Decision, Measurement
 from .shares import USUAL_CHUNK, dynamic_excess, static_excess
 from .shipped import shipped_decisions
 from .urls import sqlite_path
 
+if TYPE_CHECKING:
+    from .prospects import Evidence
+
 SIMILAR_BOUND = 2.0
 """Farthest that a known input may be away: all sizes differ by a factor of two and the lengths of fibres by about three."""
-
-LEAST_GAIN = 1.03
-"""A schedule must be expected to be this many times as fast as the default to be preferred to it on similar inputs."""
-
-DOUBT = 0.12
-"""By how much the log of an expected gain may be off for an input at distance 1."""
 
 STRANGE = 0.6
 """The distance that another machine of the same kind is taken for."""
 
 MODEL_ASKED_FROM = 0.75
 """Distance of the nearest known input from which on the static model is asked beside it."""
-
-MODEL_TRUST, MODEL_DOUBT, SLIGHT_DOUBT = 0.7, 0.3, 0.05
-"""Which part of the log gain that the static model expects is believed, and by how much it may be off: less where no loop changes."""
 
 NEIGHBOURS = 5
 """Known inputs that are asked, the nearest ones."""
@@ -114,18 +106,6 @@ def lookup_in(url: str, problem: Problem) -> Match:
         return lookup_problem(problem, store)
 
 
-class Evidence(Protocol):
-    """A source of records: a database, or part of one."""
-
-    def decisions(self, **filters: Any) -> Iterable[Decision]:
-        """Return the decisions that match all filters (``database.sql.FILTERS``)."""
-        ...
-
-    def measurements(self, **filters: Any) -> Iterable[Measurement]:
-        """Return the measurements that match all filters (``database.sql.FILTERS``)."""
-        ...
-
-
 class _Nothing:
     """A database without records."""
 
@@ -158,20 +138,17 @@ def lookup_problem(problem: Problem, store: Evidence, shipped: Sequence[Decision
     return replace(found, note="; ".join(filter(None, (note, found.note))))
 
 
-def _this_version() -> str:
-    from .environment import code_version  # of which a lookup without records needs nothing
-
-    return code_version()
-
-
 def known_inputs(problem: Problem, store: Evidence) -> list[tuple[float, Decision]]:
     """Return the latest decision for every input of this workload with its distance, nearest first."""
     workload = problem.workload
     limits = problem.limits.given
     found = (decision for decision in store.decisions(workload=workload.key) if decision.workload == workload)  # keys can be out of date
     told = [decision for decision in found if _searched(decision) in ({}, limits)]
-    version = _this_version() if told else ""
-    told.sort(key=lambda decision: (decision.code == version, _searched(decision) == limits))
+    if told:
+        from .environment import code_version  # of which a lookup without records needs nothing
+
+        version = code_version()
+        told.sort(key=lambda decision: (decision.code == version, _searched(decision) == limits))
     latest = {decision.input.key: decision for decision in told}
     near = [(distance(problem.input, decision.input), decision) for decision in latest.values()]
     return sorted(near, key=lambda pair: (pair[0], pair[1].input.key))
@@ -182,28 +159,6 @@ def _searched(decision: Decision) -> dict[str, Any]:
     return {name: decision.policy[name] for name in ("memory_bound", "cache_share") if name in decision.policy}
 
 
-def usable(problem: Problem, text: str) -> Schedule | None:
-    """Return a recorded schedule in the problem's names; None if it is not legal there."""
-    try:
-        schedule = problem.from_canonical(text)
-    except SparsetuneError:  # written by a version that had other directives
-        return None
-    return schedule if is_legal(problem, schedule) else None
-
-
-@frozen
-class _Prospect:
-    """A schedule that could be used, with the log of its expected speed-up over the default, and the error that this may have."""
-
-    match: Match
-    gain: float
-    doubt: float
-
-    @property
-    def least(self) -> float:
-        return self.gain - self.doubt
-
-
 def _by_evidence(problem: Problem, store: Evidence, known: list[tuple[float, Decision]], shipped: Sequence[Decision]) -> Match:
     """Return what is expected to gain most, doubts taken off: winners on similar inputs of this machine, where there are none those that
     ship, and the model's choice where the nearest of these is far away."""
@@ -211,53 +166,11 @@ def _by_evidence(problem: Problem, store: Evidence, known: list[tuple[float, Dec
     strange = 0.0 if near else STRANGE
     near = near or shipped_inputs(problem, shipped)[:NEIGHBOURS]
     if not near:
-        return _without_evidence(problem).match
-    found = list(_similar(problem, store, near, strange))
-    chosen = _without_evidence(problem) if near[0][0] + strange > MODEL_ASKED_FROM else None
-    expected = 0.0  # of the model's choice, where no campaign has measured it
-    if chosen is not None and chosen.match.schedule:
-        measured = _expected_gain(store, near, problem.to_canonical(chosen.match.schedule))
-        expected = _weighed(chosen, *near[0], strange) if measured is None else 0.0
-        found.append(chosen if measured is None else _Prospect(chosen.match, measured, _doubt(near[0][0], strange)))
-    best = max(found, key=lambda one: one.least, default=None)
-    if best is not None and best.least > 0 and best.gain >= math.log(LEAST_GAIN):
-        return best.match
-    if chosen is not None and expected >= math.log(LEAST_GAIN):
-        return chosen.match
-    away, decision = near[0]
-    return Match(Schedule(), "similar", decision.default_seconds, away, _shipped_note(strange, decision))
+        return _without_evidence(problem)
+    from .prospects import most_promising  # of which a lookup that knows no input near this one needs nothing
 
-
-def _weighed(chosen: _Prospect, away: float, decision: Decision, strange: float) -> float:
-    """Return the log gain to expect of the model's choice beside a campaign that did not measure it: what the model foretells and what the
-    campaign's winner gained, each the less the less sure it is."""
-    low, high = (math.log(decision.speedup_low), math.log(decision.speedup_high)) if decision.schedule else (0.0, 0.0)
-    measured, spread = (low + high) / 2, (high - low) / 2 + _doubt(away, strange)
-    odds = (spread / chosen.doubt) ** 2  # of the forecast, by squares of errors
-    return measured + odds / (1 + odds) * (chosen.gain - measured)
-
-
-def _similar(problem: Problem, store: Evidence, near: list[tuple[float, Decision]], strange: float) -> Iterator[_Prospect]:
-    """Yield the winners on near inputs that can be used."""
-    for text in dict.fromkeys(decision.schedule for _, decision in near):
-        gain = _expected_gain(store, near, text) if text else None
-        if gain is not None and gain >= math.log(LEAST_GAIN) and (schedule := usable(problem, text)) is not None:
-            away, decision = next(pair for pair in near if pair[1].schedule == text)
-            match = Match(schedule, "similar", decision.seconds, away, _shipped_note(strange, decision))
-            yield _Prospect(match, gain, _doubt(away, strange))
-
-
-def _doubt(away: float, strange: float) -> float:
-    return DOUBT * (away + strange)
-
-
-def _shipped_note(strange: float, decision: Decision) -> str:
-    """Return the note on evidence that ships with the package: where it was tuned, and by which version, if by another one."""
-    if not strange:
-        return ""
-    where = decision.environment.get("processor", "another machine")
-    version = "" if decision.code == _this_version() else f" by version {decision.code or 'unknown'}"
-    return f"tuned on {where}{version}, as published with the package"
+    choice, note = _model_choice(problem) if near[0][0] + strange > MODEL_ASKED_FROM else (None, "")
+    return most_promising(problem, store, near, strange, choice, note)
 
 
 def shipped_inputs(problem: Problem, shipped: Sequence[Decision]) -> list[tuple[float, Decision]]:
@@ -271,32 +184,9 @@ def shipped_inputs(problem: Problem, shipped: Sequence[Decision]) -> list[tuple[
     return sorted((pair for pair in same if pair[0] <= SIMILAR_BOUND), key=lambda pair: (pair[0], pair[1].input.key))
 
 
-def _expected_gain(store: Evidence, near: list[tuple[float, Decision]], schedule: str) -> float | None:
-    """Return the log speed-up over the default that a schedule had on near inputs, weighted by nearness; None where it never ran."""
-    total = weights = 0.0
-    for away, decision in near:
-        if (gain := _measured_gain(store, decision, schedule)) is not None:
-            weight = 1.0 / (0.1 + away) ** 2
-            total += weight * gain
-            weights += weight
-    return total / weights if weights else None
-
-
-def _measured_gain(store: Evidence, decision: Decision, schedule: str) -> float | None:
-    """Return the log speed-up of a schedule on a known input: cautiously where it won, from single trials where it did not."""
-    if decision.schedule == schedule:
-        return math.log(decision.speedup_low) if schedule else 0.0
-    filters = {"workload": decision.workload.key, "input": decision.input.key, "schedule": schedule, "status": Status.OK.value}
-    times = [found.seconds for found in store.measurements(**filters) if found.seconds and found.role != "night"]
-    return math.log(decision.default_seconds / min(times)) if times else None
-
-
-def _without_evidence(problem: Problem) -> _Prospect:
+def _without_evidence(problem: Problem) -> Match:
     choice, note = _model_choice(problem)
-    if choice is None:
-        return _Prospect(Match(Schedule(), "default", note=note), 0.0, 0.0)
-    doubt = SLIGHT_DOUBT if choice.is_slight else MODEL_DOUBT
-    return _Prospect(Match(choice.schedule, "model", note=note), MODEL_TRUST * math.log(choice.gain), doubt)
+    return Match(Schedule(), "default", note=note) if choice is None else Match(choice.schedule, "model", note=note)
 
 
 def _model_choice(problem: Problem) -> tuple[Choice | None, str]:

@@ -17,12 +17,12 @@ from lookup_records import EXPRESSION, PARALLEL, UNROLLED, add, decided, look, m
 from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.errors import DatabaseError, ExpressionError, ShapeError
 from sparsetune.compiler.schedule.schedule import Schedule
-from sparsetune.tuner import environment, urls
+from sparsetune.tuner import environment, prospects, urls
 from sparsetune.tuner import lookup as module
 from sparsetune.tuner import shipped as shipping
 from sparsetune.tuner.asking import choose, lookup
 from sparsetune.tuner.database import legality
-from sparsetune.tuner.lookup import LEAST_GAIN, NOTHING, lookup_problem
+from sparsetune.tuner.lookup import NOTHING, lookup_problem
 from sparsetune.tuner.match import Match
 from sparsetune.tuner.model import Choice
 from sparsetune.tuner.problem import Problem
@@ -193,10 +193,10 @@ def test_what_is_weighed_lies_between_both_and_nearer_to_the_surer(
     gain: float, doubt: float, low: float, wide: float, away: float
 ) -> None:
     decision = replace(winner(), speedup_low=low, speedup_high=low * wide)
-    chosen, measured = module._Prospect(Match(Schedule(), "model"), gain, doubt), math.log(low) + math.log(wide) / 2
-    found = module._weighed(chosen, away, decision, 0.0)
+    chosen, measured = prospects.Prospect(Match(Schedule(), "model"), gain, doubt), math.log(low) + math.log(wide) / 2
+    found = prospects.weighed(chosen, away, decision, 0.0)
     assert min(gain, measured) - 1e-9 <= found <= max(gain, measured) + 1e-9
-    farther = module._weighed(chosen, away + 0.5, decision, 0.0)
+    farther = prospects.weighed(chosen, away + 0.5, decision, 0.0)
     assert abs(farther - gain) <= abs(found - gain) + 1e-9
 
 
@@ -216,7 +216,7 @@ def test_other_workloads_do_not_count(database: Path, change: dict[str, object])
 
 
 def test_default_is_kept_without_a_clear_gain(database: Path) -> None:
-    add(database, decided(problem(), PARALLEL, speedup=LEAST_GAIN - 0.01))
+    add(database, decided(problem(), PARALLEL, speedup=prospects.LEAST_GAIN - 0.01))
     match = look(database, rows=110)
     assert (match.origin, match.schedule) == ("similar", Schedule())
 

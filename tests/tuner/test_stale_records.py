@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from lookup_records import EXPRESSION, PARALLEL, UNROLLED, add, decided, look, operands, problem
-from sparsetune.tuner import environment, kernels
-from sparsetune.tuner import lookup as module
+from sparsetune.tuner import environment, kernels, legality
 from sparsetune.tuner.asking import lookup
 from sparsetune.tuner.problem import make_problem
 
@@ -43,7 +42,7 @@ def test_an_unaltered_record_is_exact_without_generating_code(database: Path, mo
     here = environment.describe_environment({})
     add(database, decided(problem(), PARALLEL, environment=here))
     monkeypatch.setattr(kernels, "compile_problem", generates)
-    monkeypatch.setattr(module, "is_legal", generates)
+    monkeypatch.setattr(legality, "is_legal", generates)
     assert look(database).origin == "exact"
     add(database, decided(problem(), UNROLLED, flags="-O0", environment=here))
     with pytest.raises(AssertionError, match="code is generated"):

@@ -23,7 +23,7 @@ import numpy as np
 from ...compiler.frozen import frozen
 from ..database import open_database
 from ..features import WEIGHTS, differences
-from ..lookup import DOUBT, Evidence
+from ..prospects import DOUBT, Evidence
 from ..records import Input, Status
 from .decisions import usual_database
 from .markdown import table
