@@ -11,7 +11,7 @@ from ..concrete.provenance import Provenance
 from ..concrete.relations import BoundRelation, PosRelation, Relation, SplitRelation
 from ..concrete.said import operand_of, saying
 from ..notation.printer import show
-from ..units import UNITS
+from ..units import LANES, REGISTERS, UNITS
 from . import directives as d
 from .addresses import Address, accesses_meant, at, chain, enclosing_loops, everywhere, find_loop, follow, frames, put, show_paths
 from .context import LARGEST_CHUNK, MOST_COPIES, Context, check_new, check_positive
@@ -151,13 +151,13 @@ def prefetch(program: Program, directive: d.Prefetch, context: Context) -> Progr
 def _check_chunking(unit: str, chunking: str, chunk: int | None) -> None:
     """Refuse a way of distributing iterations that is that of another unit, and numbers that the unit cannot have."""
     owner = next(found for found in UNITS.values() if chunking in found.chunkings)
-    counted = chunking in (d.LANES, d.REGISTERS)
+    counted = chunking in (LANES, REGISTERS)
     if owner.name != unit:
         whose = f"{chunking} are those of a {owner.name}; {unit} has none"
         refuse(Rule.UNIT_NESTING, whose if counted else f"{chunking} deals out iterations to CPU threads; {unit} takes none")
-    if chunking == d.LANES and chunk not in WARP_LANES:
+    if chunking == LANES and chunk not in WARP_LANES:
         refuse(Rule.UNIT_NESTING, f"a {unit} has {', '.join(map(str, WARP_LANES))} lanes; say how many behind it")
-    if chunking == d.REGISTERS and chunk not in THREAD_REGISTERS:
+    if chunking == REGISTERS and chunk not in THREAD_REGISTERS:
         refuse(Rule.UNIT_NESTING, f"a {unit} has {THREAD_REGISTERS[0]} to {THREAD_REGISTERS[-1]} registers; say how many behind it")
 
 

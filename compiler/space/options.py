@@ -12,7 +12,7 @@ from ..format import Format
 from ..frozen import frozen
 from ..levels import LevelKind, level_kinds
 from ..schedule import directives as d
-from ..units import HARDWARE, UNITS
+from ..units import CHUNKINGS, HARDWARE, LANES, REGISTERS, UNITS
 from ..workspaces import WORKSPACES, keeping_kinds
 from .choices import NOTHING, All, Choice, OneOf, perhaps
 from .grammar import Alternative, Derivation, Grammar
@@ -155,7 +155,7 @@ class Options:
         chunks = All((OneOf(self.chunkings), perhaps(OneOf(self.chunks)))) if self.chunkings else OneOf(())
         ways: dict[str, Choice] = {
             word: perhaps(OneOf(tuple((word, count) for count in counts)))
-            for word, counts in ((d.LANES, self.lanes), (d.REGISTERS, self.registers))
+            for word, counts in ((LANES, self.lanes), (REGISTERS, self.registers))
         }
         return {unit.name: ways.get(unit.chunkings[0], perhaps(chunks)) for unit in UNITS.values() if unit.chunkings}
 
@@ -210,8 +210,8 @@ def everything(target: str = "cpu", builds: tuple[tuple[str | None, str | None],
     on_device, words = HARDWARE[target].on_device, {word for unit in units for word in UNITS[unit].chunkings}
     return Options(
         divisions=True, sizes=numbers, protocols=True, formats=True, kinds=tuple(WORKSPACES), results=d.ASSEMBLIES, merges=d.MERGES,
-        units=units, calls=() if on_device else d.CALLS, chunkings=d.CHUNKINGS, chunks=numbers,
-        lanes=WARP_LANES if d.LANES in words else (), registers=THREAD_REGISTERS if d.REGISTERS in words else (), bounds=d.BOUNDS,
+        units=units, calls=() if on_device else d.CALLS, chunkings=CHUNKINGS, chunks=numbers,
+        lanes=WARP_LANES if LANES in words else (), registers=THREAD_REGISTERS if REGISTERS in words else (), bounds=d.BOUNDS,
         unrolls=range(1, MOST_UNROLLED + 1), distances=numbers, builds=builds,
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.targets.c import compile_flags
+from sparsetune.compiler.workspaces import WORKSPACES
 
 Named = tuple[str, object]
 Expression = tuple[str, dict[str, str]]
@@ -160,7 +161,7 @@ def test_it_changes_the_code(row: Row) -> None:
     assert code(row.expression, row.schedule, row.extents) != code(row.expression, row.without, row.extents)
 
 
-@pytest.mark.parametrize("kind", sorted(set(d.WORKSPACES) - {"scalar"}))
+@pytest.mark.parametrize("kind", sorted(set(WORKSPACES) - {"scalar"}))
 def test_scalars_have_one_kind(kind: str) -> None:
     scalar, row = "precompute(A(i,j) * x(j), [], [], t)", f"{ROW}; workspace(v, scalar)"
     assert code(SPMV, f"{scalar}; workspace(t, scalar)", {}) == code(SPMV, scalar, {})
