@@ -12,59 +12,34 @@ from contextlib import suppress
 from typing import NoReturn
 
 from ..errors import ExpressionError
-from ..frozen import frozen
 from ..source import Span, nearest, pointing
 from .functions import COMPARISONS, FUNCTIONS, SUM
 from .nodes import Access, Add, Affine, Apply, Assignment, Div, Expr, Literal, Mul, Neg, Sum
 from .suggest import advice, rewritten
+from .tokens import Token, tokens_of
 
-_TOKEN = re.compile(
-    r"(?P<space>\s+)|(?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<symbol>\+=|[<>=!]=|[-+*/=(),\[\]<>])"
-)
 _CLOSING = {"(": ")", "[": "]"}
 _INDEX_DIGITS = 18
 _DEPTH_LIMIT = 100  # of nested parentheses and functions; far below Python's recursion limit
 _SIZE_LIMIT = 256  # of operands, signs and parentheses in an expression; passes recurse once for each
 
 
-@frozen
-class _Token:
-    kind: str  # "number", "name", "symbol" or "end"
-    text: str
-    span: Span
-
-
-def _tokens(text: str) -> list[_Token]:
-    tokens, place = [], 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            span = Span(place, place + 1)
-            raise ExpressionError(pointing(f"unexpected character {text[place]!r}{advice(text[place])}", text, span))
-        if match.lastgroup != "space":
-            tokens.append(_Token(str(match.lastgroup), match.group(), Span(match.start(), match.end())))
-        place = match.end()
-    tokens.append(_Token("end", "the end", Span(len(text), len(text) + 1)))
-    return tokens
-
-
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = _tokens(text)
+        self.tokens = tokens_of(text)
         self.place = 0
         self.depth = 0
         self.size = 0
 
     @property
-    def token(self) -> _Token:
+    def token(self) -> Token:
         return self.tokens[self.place]
 
     def fail(self, message: str, span: Span | None = None) -> NoReturn:
         raise ExpressionError(pointing(message, self.text, span or self.token.span))
 
-    def take(self) -> _Token:
+    def take(self) -> Token:
         token = self.token
         self.place += token.kind != "end"
         return token
@@ -72,7 +47,7 @@ class _Parser:
     def at(self, *symbols: str) -> bool:
         return self.token.kind == "symbol" and self.token.text in symbols
 
-    def expect(self, symbol: str, after: str) -> _Token:
+    def expect(self, symbol: str, after: str) -> Token:
         if not self.at(symbol):
             self.fail(f"expected {symbol!r} {after}, found {self.token.text!r}")
         return self.take()
@@ -200,7 +175,7 @@ class _Parser:
         self.depth -= 1
         return found
 
-    def function(self, name: _Token) -> Expr:
+    def function(self, name: Token) -> Expr:
         closing = _CLOSING[self.take().text]
         arguments = [self.comparison()]
         while self.at(","):
