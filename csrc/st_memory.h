@@ -24,9 +24,10 @@ static inline size_t st_bytes(int64_t length, size_t size) {
 }
 
 /* Spares: released blocks, which the system would have to clear before it gave them out again. One set serves all kernels of a
-   process: the loader of a kernel points `st_spares` to it; kernels without one free everything. */
+   process: the loader of a kernel points `st_spares` to it; kernels without one free everything. Blocks far smaller than the 128 KiB
+   from which on the C library returns what is free are kept too: the arrays of one result, released together, are more than that. */
 
-enum { ST_SPARES = 16, ST_SPARE_LEAST = 1 << 18, ST_SPARE_MOST = 1 << 26 }; /* blocks, bytes of a block, bytes of all */
+enum { ST_SPARES = 64, ST_SPARE_LEAST = 1 << 14, ST_SPARE_MOST = 1 << 26 }; /* blocks, bytes of a block, bytes of all */
 
 typedef struct {
   int32_t busy, count;

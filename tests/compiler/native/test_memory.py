@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as draw
 from sparsetune.compiler.native.library import foreign_interface, load_source
 
-KEPT, BLOCKS = 1 << 26, 16
+KEPT, BLOCKS = 1 << 26, 64
 _FUNCTIONS = (
     "extern void *st_spares; void st_release(void *memory); void *reserve(int64_t *capacity, int64_t size); "
     "void *allocate(int64_t length, int64_t size); void *grow(void *array, int64_t *capacity, int64_t needed, int64_t size); "
@@ -157,6 +157,29 @@ def test_results_that_are_let_go_make_room_for_the_next() -> None:
         seen.add(result.values.ctypes.data)
         del result
     assert len(seen) <= 2
+
+
+_FAULTS = """
+import resource, numpy, scipy.sparse, sparsetune as st
+matrix = scipy.sparse.random_array((900, 900), density=0.005, format="csr", rng=numpy.random.default_rng(5))
+kernel = st.compile("C(i,j) = A(i,k) * B(k,j)", formats={"A": "csr", "B": "csr", "C": "csr"})
+product = kernel.bind(A=matrix, B=matrix, threads=1)
+def faults(calls):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(calls):
+        result = product()
+    assert 2**17 < result.nbytes < 2**18, result.nbytes
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / calls
+faults(10)
+print(faults(50))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="spares are kept on Linux")
+def test_small_results_need_no_new_pages_in_each_call() -> None:
+    """What is free at the end of its memory goes back to the system from 128 KiB on, and would be cleared for the next call."""
+    done = subprocess.run([sys.executable, "-c", _FAULTS], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 10  # of 50 to 80 pages
 
 
 def test_python_threads_share_spares() -> None:
