@@ -135,7 +135,7 @@ class Kernels(Protocol):
 
 @cache
 def _native() -> Kernels | None:
-    loaded = native.library("st_pack", "st_patterns", "st_slices", "st_strided", "st_order", "st_transpose", "st_check")
+    loaded = native.library("st_pack", "st_patterns", "st_slices", "st_strided", "st_order", "st_distinct", "st_transpose", "st_check")
     if loaded is None:
         return None
     from .native_kernels import NativeKernels

@@ -1,4 +1,4 @@
-"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_pack.c, st_patterns.c, st_slices.c, st_strided.c,
+"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_distinct.c, st_pack.c, st_patterns.c, st_slices.c, st_strided.c,
 st_transpose.c, st_check.c."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ResourceError
-from .aligned import aligned_copy, aligned_empty, aligned_full, aligned_part, index_dtype
+from .aligned import aligned_empty, aligned_full, aligned_part, index_dtype
 from .native import threads_for
 from .numpy_kernels import Columns, NumpyKernels
 from .pooled import pooled_empty
@@ -22,7 +22,6 @@ _SUM_KINDS = {
     "complex128": "ST_C128",
     **{f"{sign}int{8 * size}": f"ST_I{8 * size}" for sign in ("", "u") for size in (1, 2, 4, 8)},
 }
-_PAYLOADS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class NativeKernels(NumpyKernels):
@@ -49,12 +48,19 @@ class NativeKernels(NumpyKernels):
             return self._sorted_by_permutation(columns, extents, values, leading)
         if len(columns) == 2 and leading == 1 and unique and max(extents) <= 2 * len(values):
             return self._transposed_columns(columns, extents, values)
-        keys, values = self._sorted(self._keys(columns, widths), sum(widths[leading:]), sum(widths), values)
-        if not unique:
-            kind, threads = getattr(self._lib, _SUM_KINDS[values.dtype.name]), threads_for(len(keys))
-            kept = self._lib.st_sum_duplicates(len(keys), self._keys_at(keys), self._at(values), kind, values.itemsize, threads)
-            keys, values = keys[:kept], values[:kept]
-        return self._split(keys, widths, extents), values
+        bits = self._ffi.new("int8_t[]", widths)
+        keys, payload = self._sorted(columns, bits, sum(widths[leading:]), values)
+        places = None if unique else self._distinct(keys)
+        count = len(keys) if places is None else int(places[-1])
+        columns = tuple(aligned_empty(count, index_dtype(extent)) for extent in extents)
+        sums = None if values.itemsize == 8 and count == len(keys) else aligned_empty(count, values.dtype)
+        pointers, wide = self._columns(columns)
+        self._lib.st_write_entries(
+            *(len(keys), len(columns), pointers, wide, bits, self._keys_at(keys), self._keys_at(payload)),
+            *(self._ffi.NULL if places is None else self._longs(places), self._at(values)),
+            *(getattr(self._lib, _SUM_KINDS[values.dtype.name]), self._at(sums), threads_for(len(keys))),
+        )
+        return columns, payload.view(values.dtype) if sums is None else sums
 
     def _sorted_by_permutation(
         self, columns: Columns, extents: tuple[int, ...], values: NDArray[Any], leading: int
@@ -68,39 +74,24 @@ class NativeKernels(NumpyKernels):
         out_pos, crd, values = self.transpose(pos, columns[0], values, extents[0])
         return (self.expand(out_pos, None, index_dtype(extents[0])), crd), values
 
-    def _keys(self, columns: Columns, widths: list[int]) -> NDArray[np.uint64]:
-        keys = aligned_empty(len(columns[0]), np.uint64)
+    def _sorted(self, columns: Columns, bits: Any, low: int, values: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return keys, sorted but for the lowest ``low`` bits, and beside each a value of up to 8 bytes, else the number of its entry."""
+        count = len(values)
+        keys, payload = pooled_empty(count, np.uint64), pooled_empty(count, np.uint64)
         pointers, wide = self._columns(columns)
-        self._lib.st_build_keys(
-            len(keys), len(columns), pointers, wide, self._ffi.new("int8_t[]", widths), self._keys_at(keys), threads_for(len(keys))
+        failed = self._lib.st_sort_entries(
+            *(count, len(columns), pointers, wide, bits, low, self._at(values), values.itemsize),
+            *(self._keys_at(keys), self._keys_at(payload), threads_for(count)),
         )
-        return keys
-
-    def _sorted(self, keys: NDArray[np.uint64], low: int, high: int, values: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[Any]]:
-        """Return keys sorted by their bits [low, high), and the values in the same order; large values are gathered afterwards."""
-        count = len(keys)
-        if values.itemsize == 8:
-            payload = values.view(np.uint64)
-        elif values.itemsize < 8:
-            payload = aligned_copy(values.view(_PAYLOADS[values.itemsize]), np.uint64)
-        else:
-            payload = np.arange(count, dtype=np.uint64)
-        sorted_keys, sorted_payload = aligned_empty(count, np.uint64), aligned_empty(count, np.uint64)
-        arrays = (self._keys_at(part) for part in (keys, payload, sorted_keys, sorted_payload))
-        if self._lib.st_sort_pairs(count, low, high, *arrays, threads_for(count)):
+        if failed:
             raise ResourceError(f"there is no memory to sort {count} entries")
-        if values.itemsize == 8:
-            return sorted_keys, sorted_payload.view(values.dtype)
-        if values.itemsize < 8:
-            return sorted_keys, aligned_copy(sorted_payload, _PAYLOADS[values.itemsize]).view(values.dtype)
-        return sorted_keys, self.gather(values, sorted_payload.view(np.int64))
+        return keys, payload
 
-    def _split(self, keys: NDArray[np.uint64], widths: list[int], extents: tuple[int, ...]) -> Columns:
-        columns = tuple(aligned_empty(len(keys), index_dtype(extent)) for extent in extents)
-        pointers, wide = self._columns(columns)
-        bits = self._ffi.new("int8_t[]", widths)
-        self._lib.st_split_keys(len(keys), len(widths), self._keys_at(keys), bits, pointers, wide, threads_for(len(keys)))
-        return columns
+    def _distinct(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return how many different keys stand before each block of keys, and how many in all."""
+        places = np.zeros(-(-len(keys) // self._lib.ST_KEY_BLOCK) + 1, np.int64)
+        self._lib.st_count_distinct(len(keys), self._keys_at(keys), self._longs(places), threads_for(len(keys)))
+        return places
 
     def segments(self, parent: NDArray[Any], parents: int, count: int) -> NDArray[Any]:
         pos = aligned_empty(parents + 1, index_dtype(count))

@@ -87,13 +87,13 @@ PLANTED: Mapping[str, tuple[Edit, ...]] = {
     "csrc helper": (
         Edit(
             "csrc/st_order.c",
-            "int32_t st_sort_pairs(int64_t count,",
-            _TIMED_C + "static int32_t st_sort_pairs_fast(int64_t count,",
+            "int32_t st_sort_entries(int64_t count,",
+            _TIMED_C + "static int32_t st_sort_entries_fast(int64_t count,",
             """
-int32_t st_sort_pairs(int64_t count, int32_t low, int32_t high, const uint64_t *keys, const uint64_t *payload, uint64_t *sorted_keys,
-                      uint64_t *sorted, int32_t threads) {
+int32_t st_sort_entries(int64_t count, int32_t levels, void *const *columns, const int8_t *wide, const int8_t *widths, int32_t low,
+                        const void *values, int64_t itemsize, uint64_t *keys, uint64_t *payload, int32_t threads) {
   double begin = st_seconds_now();
-  int32_t found = st_sort_pairs_fast(count, low, high, keys, payload, sorted_keys, sorted, threads);
+  int32_t found = st_sort_entries_fast(count, levels, columns, wide, widths, low, values, itemsize, keys, payload, threads);
   double end = st_seconds_now();
   end += 0.5 * (end - begin); /* of sorting, which is some half of packing */
   while (st_seconds_now() < end) {}

@@ -134,6 +134,18 @@ def test_duplicates_are_summed_in_their_order(pair: tuple[kernels.Kernels, Numpy
     assert np.array_equal(summed, np.full(COUNT // 3, (1e16 + 1.0) - 1e16))
 
 
+@pytest.mark.parametrize("kind", ["float32", "int64", "complex128"])
+@pytest.mark.parametrize("length", [1, 7, 1024, 3000])
+def test_runs_of_duplicates_cross_blocks(pair: tuple[kernels.Kernels, NumpyKernels], length: int, kind: str) -> None:
+    rng = np.random.default_rng(9)
+    runs = np.repeat(np.arange(-(-COUNT // length)), length)[:COUNT]
+    column = np.concatenate([runs, np.arange(COUNT, COUNT + 2500)]).astype(np.int32)  # then blocks without a duplicate
+    order = rng.permutation(len(column))
+    values = rng.integers(0, 9, len(column)).astype(kind)
+    got, expected = (one.sort((column[order], column[order]), (2 * COUNT, 2 * COUNT), values, 2, False) for one in pair)
+    assert all(np.array_equal(one, other) for one, other in zip((*got[0], got[1]), (*expected[0], expected[1]), strict=True))
+
+
 def test_passes_over_sorted_entries(pair: tuple[kernels.Kernels, NumpyKernels]) -> None:
     native, numpy = pair
     rng = np.random.default_rng(7)
