@@ -23,7 +23,7 @@ from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner.kernels import Task
-from sparsetune.tuner.measure import worker
+from sparsetune.tuner.measure import service, worker
 from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.oracle import evaluate_dense
 from sparsetune.tuner.measure.sampling import Contestant, burst, run_once
@@ -120,5 +120,5 @@ def by_own_clock(timed: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if __name__ == "__main__":
-    worker.measure, worker.burst, worker.run_once = by_own_clock(measure), by_own_clock(burst), by_own_clock(run_once)
+    service.measure, service.burst, service.run_once = by_own_clock(measure), by_own_clock(burst), by_own_clock(run_once)
     worker.main(compile_fake, Alone())

@@ -14,7 +14,7 @@ from .legality import usable
 from .lookup import known_inputs
 from .measure.helpers import Helpers
 from .measure.runner import Runner
-from .measure.worker import AHEAD
+from .measure.service import AHEAD
 from .progress import Progress, Report
 from .search.samplers import Search, choose_strategy
 from .search.strategy import Proposal, Strategy

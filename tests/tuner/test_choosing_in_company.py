@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.kernels import Task
-from sparsetune.tuner.measure import handover, worker
+from sparsetune.tuner.measure import handover
+from sparsetune.tuner.measure import service as measuring
 from sparsetune.tuner.measure.candidate import Compiled
 from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.finals import Burst, play
@@ -90,14 +91,14 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
-    monkeypatch.setattr(worker, "burst", partial(burst, clock=made.clock))
-    monkeypatch.setattr(worker, "run_once", partial(run_once, clock=made.clock))
+    monkeypatch.setattr(measuring, "burst", partial(burst, clock=made.clock))
+    monkeypatch.setattr(measuring, "run_once", partial(run_once, clock=made.clock))
     return made
 
 
 @pytest.fixture
-def service(machine: Machine, tmp_path: Path) -> worker.Service:
-    made = worker.Service(machine.compiled, machine)
+def service(machine: Machine, tmp_path: Path) -> measuring.Service:
+    made = measuring.Service(machine.compiled, machine)
     (tmp_path / "operands").mkdir()
     handover.save(tmp_path / "operands", {"x": tensor(np.ones(1))})
     made.load(str(tmp_path), asdict(Task.of(spmv())))
@@ -105,7 +106,7 @@ def service(machine: Machine, tmp_path: Path) -> worker.Service:
 
 
 @pytest.mark.parametrize("counted", [(CONVERSION,), (CONVERSION, CONVERSION / 8, CONVERSION), (CONVERSION / 8, CONVERSION)])
-def test_a_conversion_counts_by_what_it_takes_alone(machine: Machine, service: worker.Service, counted: tuple[float, ...]) -> None:
+def test_a_conversion_counts_by_what_it_takes_alone(machine: Machine, service: measuring.Service, counted: tuple[float, ...]) -> None:
     """It is part of every time of the schedule, and was timed once. The system counts the processor time of other threads in steps, so that
     it may say an eighth, by which a schedule that converts would be the fastest."""
     machine.converting = counted
@@ -113,7 +114,7 @@ def test_a_conversion_counts_by_what_it_takes_alone(machine: Machine, service: w
     assert 0.95 * CONVERSION < converting - plain < 1.5 * CONVERSION
 
 
-def test_finals_count_what_ran_without_company(machine: Machine, service: worker.Service) -> None:
+def test_finals_count_what_ran_without_company(machine: Machine, service: measuring.Service) -> None:
     """By single samples that looked undisturbed, the schedule that adapts to company won most rounds, and then ran a fifth longer alone."""
 
     def run(schedule: str) -> Burst:

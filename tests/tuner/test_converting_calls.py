@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.kernels import Task
-from sparsetune.tuner.measure import handover, worker
+from sparsetune.tuner.measure import handover
+from sparsetune.tuner.measure import service as measuring
 from sparsetune.tuner.measure.candidate import Compiled
 from sparsetune.tuner.measure.company import Company, Look
 from sparsetune.tuner.measure.policy import Policy
@@ -53,12 +54,12 @@ class Machine:
         return Company(self.now - before.clock)
 
 
-def service(machine: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> worker.Service:
+def service(machine: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> measuring.Service:
     for name, function in (("burst", burst), ("run_once", run_once), ("measure", measure)):
-        monkeypatch.setattr(worker, name, partial(function, clock=lambda: machine.now))
-    monkeypatch.setattr(worker, "difference", lambda result, expected: None)
-    monkeypatch.setattr(worker.Referee, "reference", lambda self: "any")
-    made = worker.Service(machine.compiled, cast(Any, machine))
+        monkeypatch.setattr(measuring, name, partial(function, clock=lambda: machine.now))
+    monkeypatch.setattr(measuring, "difference", lambda result, expected: None)
+    monkeypatch.setattr(measuring.Referee, "reference", lambda self: "any")
+    made = measuring.Service(machine.compiled, cast(Any, machine))
     (folder / "operands").mkdir()
     handover.save(folder / "operands", {"x": tensor(np.ones(1))})
     made.load(str(folder), asdict(Task("y(i) = x(i)", {"x": "dense", "y": "dense"}, {}, "cpu", 1)))

@@ -22,7 +22,7 @@ from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.eviction import FLUSHED
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.sampling import Contestant, run_once, take_sample
-from sparsetune.tuner.measure.worker import Service
+from sparsetune.tuner.measure.service import Service
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
 

@@ -16,7 +16,8 @@ from sparsetune.compiler.native.memory import Room
 from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.kernels import Task, compile_task
-from sparsetune.tuner.measure import handover, worker
+from sparsetune.tuner.measure import handover
+from sparsetune.tuner.measure import service as measuring
 from sparsetune.tuner.measure.candidate import Compiled
 from sparsetune.tuner.measure.company import Alone
 from sparsetune.tuner.measure.runner import Runner
@@ -43,15 +44,15 @@ class Doubling:
         return run
 
 
-def service(compile_kernel: Any, folder: Path, operands: Mapping[str, Any], task: Task) -> worker.Service:
-    made = worker.Service(compile_kernel, Alone())
+def service(compile_kernel: Any, folder: Path, operands: Mapping[str, Any], task: Task) -> measuring.Service:
+    made = measuring.Service(compile_kernel, Alone())
     (folder / "operands").mkdir()
     handover.save(folder / "operands", operands)
     made.load(str(folder), asdict(task))
     return made
 
 
-def doubling(folder: Path) -> tuple[worker.Service, Doubling]:
+def doubling(folder: Path) -> tuple[measuring.Service, Doubling]:
     machine = Doubling()
     x = tensor(np.arange(1000.0))
     return service(machine.compiled, folder, {"x": x}, Task("y(i) = 2 * x(i)", {"x": "dense", "y": "dense"}, {}, "cpu", 1)), machine
@@ -72,7 +73,7 @@ def test_after_a_move_all_finalists_run_on_other_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", ["_MOST_MOVED", "available"])
 def test_operands_stay_where_moving_would_take_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     made, machine = doubling(tmp_path)
-    monkeypatch.setattr(worker, limit, 7999 if limit == "_MOST_MOVED" else lambda: Room(31999, "a test"))
+    monkeypatch.setattr(measuring, limit, 7999 if limit == "_MOST_MOVED" else lambda: Room(31999, "a test"))
     made.burst("a", 1, 3, False)
     before = machine.places[-1]
     assert made.move() == {"status": "ok", "moved": False}

@@ -21,8 +21,8 @@ from .finals import Burst
 from .outcomes import Built, Measured, Rival
 from .policy import Policy
 from .sampling import PATIENCE, Sample, burst_size
+from .service import BUILD_SECONDS
 from .turn import WAIT_SECONDS, Turn
-from .worker import BUILD_SECONDS
 from .worker_process import Lost, LostProcess, Worker
 
 _LOAD_SECONDS = 300.0

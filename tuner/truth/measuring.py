@@ -16,7 +16,7 @@ from ..database import Database
 from ..environment import code_version, commit
 from ..legality import is_legal
 from ..measure.runner import Runner
-from ..measure.worker import AHEAD
+from ..measure.service import AHEAD
 from ..measure.worker_process import Worker
 from ..model import expected_cost
 from ..problem import Problem
