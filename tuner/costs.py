@@ -87,7 +87,7 @@ class _Costs(Loads, Stepping, CutRows):
 
     def total(self) -> float:
         done = sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves)
-        return done + self._meetings() + self._fibres() + self._clearing() + self._conversions()
+        return done + self._meetings() + self._fibres() + self._clearing() + self._conversions() + _start_operations() * self._starts()
 
     def scalar_operations(self) -> float:
         return sum(
@@ -271,7 +271,7 @@ class _Costs(Loads, Stepping, CutRows):
         return any(innermost.intersection(self._graph.originals(index)) for access in accesses(factor) for index in access.indices)
 
     def _shared_out(self, address: Address, operations: float, leaf: Assign) -> float:
-        """Return the operations of one thread, and what sharing them costs each time the parallel loop is entered."""
+        """Return the operations of one thread, with those that keep the threads of a parallel loop apart."""
         outside: set[str] = set()
         for frame in frames(self._program.statement, address):
             if not isinstance(frame, Forall):
@@ -283,7 +283,7 @@ class _Costs(Loads, Stepping, CutRows):
                     operations += _ATOMIC * self._updates(address, leaf, frame.index)
                 if shared and frame.tag.race == "temporary":
                     operations += entered * self._result_size() * self._problem.threads
-                return operations / self._sharers(frame.index) + entered * _start_operations()
+                return operations / self._sharers(frame.index)
             outside.update(self._graph.originals(frame.index))
         return operations
 

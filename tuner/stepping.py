@@ -90,6 +90,19 @@ class Stepping(Iterations):
         stored = access.is_plain and self._is_stored(access) and not isinstance(self._formats.get(access.tensor), View)
         return stored and self._stepped(access, outside, inside) is not None
 
+    def _starts(self) -> float:
+        """Return how many starts of threads a run waits for: one each time a parallel loop is entered, however many assignments it has
+        inside. Threads that have begun take over pieces of those that have not; where each has one piece, all of the delay is waited for.
+        """
+        total = 0.0
+        for address, node in everywhere(self._program.statement):
+            if isinstance(node, Forall) and node.tag.is_threaded:
+                below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
+                outside, sharers = self._covered(address), self._sharers(node.index)
+                waiting = sharers if self._graph.constant_extent(node.index, self._problem.extents) == sharers else 1
+                total += waiting * (self._points(outside, below, leaf) if outside else 1.0)
+        return total
+
     def _threads(self, address: Address) -> int:
         """Return how many threads share the work of a statement."""
         around = (frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall))

@@ -124,7 +124,7 @@ def test_entries_cost_what_rows_do(expression: str, width: tuple[int, ...]) -> N
         model.expected_cost(problem, Schedule(schedule))
         for schedule in (
             "parallelize(i, cpu_thread, no_races)",
-            pieces.format("split_up(p, p0, p1, 2)"),
+            pieces.format("split_up(p, p0, p1, 16)"),
             pieces.format("split(p, p0, p1, 50000)"),
         )
     )
