@@ -9,7 +9,7 @@ from ..ir.arithmetic import integer, multiply
 from ..ir.nodes import I32, I64, Const, Step, Steps, Type, Value
 from ..workspaces import keepers, keeps_entries, workspace_kind
 from ..workspaces.held import HeldWorkspace
-from ..workspaces.kind import Making
+from ..workspaces.making import Making
 from .context import Context
 from .recovery import extent_of
 from .requests import Holds, NeedsZeros, Once, made_once, needs_zeros, taken

@@ -1,15 +1,15 @@
-"""The kinds of workspaces, each in a file of its own. Importing this package registers them, in the order in which messages list them."""
+"""The kinds of workspaces. Importing this package registers its own, in the order in which messages list them."""
 
-from .bitmap import BITMAP
-from .dense import DENSE, POSITIONS, REGISTERS
-from .hashed import HASHED
 from .kind import WORKSPACES, WorkspaceKind, is_whole, keepers, keeping_kinds, keeps_entries, register, workspace_kind
-from .listed import LIST
-from .scalar import SCALAR
+from .own import Bitmap, Dense, Hashed, List, Registers, Scalar
 
 __all__ = [
     "WORKSPACES", "WorkspaceKind", "is_whole", "keepers", "keeping_kinds", "keeps_entries", "register", "workspace_kind",
 ]  # fmt: skip
 
-for kind in (SCALAR, REGISTERS, DENSE, LIST, BITMAP, HASHED, POSITIONS):
+OWN = (
+    Scalar("scalar"), Registers("registers"), Dense("dense"), List("list"), Bitmap("bitmap"), Hashed("hashed"), Dense("positions"),
+)  # fmt: skip
+
+for kind in OWN:
     register(kind)

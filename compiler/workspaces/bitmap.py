@@ -25,8 +25,8 @@ from ..ir.nodes import (
 )
 from ..ir.rewrite import mentions, nodes_of, own_declarations, transform, walk
 from .held import HeldWorkspace
-from .kind import Making, WorkspaceKind
 from .listed import keyed
+from .making import Making
 
 U64 = Type("u64")
 FEW_KEYS = 64
@@ -134,20 +134,12 @@ def bit_words(length: Value) -> Value:
     return words
 
 
-class Bitmap(WorkspaceKind):
-    """The kind that has an array over the whole range, and a bit for each key that says whether it was written."""
-
-    keeps_entries = True
-
-    def make(self, making: Making) -> BitmapWorkspace:
-        """Return a bitmap; one that is filled in every iteration gets the two forms of ``FewKeysWorkspace``."""
-        stored, (values, keys, count) = keyed(making)
-        bits = making.array("_bits", U64, bit_words(making.length), zero=True)
-        form = FewKeysWorkspace if making.again and making.key_type == I32 else BitmapWorkspace
-        once = (values, keys, count, bits)
-        return form(
-            stored, making.zero, making.depth, once, bits.array, keys.array, making.key_type, count.variable, making.length
-        )
-
-
-BITMAP = Bitmap("bitmap")
+def make_bitmap(making: Making) -> BitmapWorkspace:
+    """Return a bitmap; one that is filled in every iteration gets the two forms of ``FewKeysWorkspace``."""
+    stored, (values, keys, count) = keyed(making)
+    bits = making.array("_bits", U64, bit_words(making.length), zero=True)
+    form = FewKeysWorkspace if making.again and making.key_type == I32 else BitmapWorkspace
+    once = (values, keys, count, bits)
+    return form(
+        stored, making.zero, making.depth, once, bits.array, keys.array, making.key_type, count.variable, making.length
+    )

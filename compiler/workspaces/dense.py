@@ -7,8 +7,8 @@ from ..frozen import frozen
 from ..ir.arithmetic import ZERO
 from ..ir.nodes import Allocate, Const, Fill, Step, Value
 from .held import HeldWorkspace
-from .kind import Making, WorkspaceKind
 from .levels import Storage, dense_levels
+from .making import Making
 
 
 @frozen
@@ -27,32 +27,21 @@ class DenseWorkspace(HeldWorkspace):
         return [Fill(self.stored.values, ZERO, self.length, self.zero)] if needs_zero else []
 
 
-class Dense(WorkspaceKind):
-    """An array over all coordinates, or over the positions of an operand, with one slot for every stored component."""
-
-    whole = True
-
-    def make(self, making: Making) -> DenseWorkspace:
-        array = making.array("", making.type, making.length)
-        return DenseWorkspace(_over(making, array.array), making.zero, making.depth, (array,), making.length, registers=False)
+def make_array(making: Making) -> DenseWorkspace:
+    """Return an array over all coordinates, or over positions."""
+    array = making.array("", making.type, making.length)
+    return DenseWorkspace(_over(making, array.array), making.zero, making.depth, (array,), making.length, registers=False)
 
 
-class Registers(WorkspaceKind):
-    """An array over all coordinates in registers, so that its length must be a compile-time constant."""
-
-    whole = True
-
-    def make(self, making: Making) -> DenseWorkspace:
-        if not isinstance(making.length, Const):
-            raise ScheduleError(
-                f"workspace({making.name}, registers): its size is not a compile-time constant; give extents or split its loops"
-            )
-        stored = _over(making, making.names.permanent(making.name))
-        return DenseWorkspace(stored, making.zero, making.depth, (), making.length, registers=True)
+def make_registers(making: Making) -> DenseWorkspace:
+    """Return an array over all coordinates in registers. Raises ``ScheduleError``: its length is no compile-time constant."""
+    if not isinstance(making.length, Const):
+        raise ScheduleError(
+            f"workspace({making.name}, registers): its size is not a compile-time constant; give extents or split its loops"
+        )
+    stored = _over(making, making.names.permanent(making.name))
+    return DenseWorkspace(stored, making.zero, making.depth, (), making.length, registers=True)
 
 
 def _over(making: Making, array: str) -> Storage:
     return Storage(making.name, dense_levels(making.indices, making.extents), array, making.type)
-
-
-DENSE, POSITIONS, REGISTERS = Dense("dense"), Dense("positions"), Registers("registers")

@@ -7,8 +7,8 @@ from ..ir.arithmetic import ONE, ZERO, compare, integer
 from ..ir.names import Names
 from ..ir.nodes import I64, MAP, ArrayRef, Call, Declare, For, Grow, If, Load, Run, SetVar, Step, Steps, Store, Value, Var
 from .held import HeldWorkspace
-from .kind import Making, WorkspaceKind
 from .levels import Storage, entry_levels, key_levels
+from .making import Making
 from .table import TableWorkspace, table_for
 
 START = integer(64)  # slots at first
@@ -59,27 +59,20 @@ class HashedWorkspace(HeldWorkspace):
         return Call("map_find", (ArrayRef(self.map, MAP), Load(self.keys, position, I64)), I64)
 
 
-class Hashed(WorkspaceKind):
-    """The kind that has a map from keys to slots, for ranges too large for an array; on a GPU a table."""
-
-    keeps_entries = True
-
-    def make(self, making: Making) -> HashedWorkspace | TableWorkspace:
-        if making.on_gpu:
-            return table_for(making)
-        count = making.counter("_count", ZERO)
-        capacity, keys_capacity = making.counter("_capacity", START), making.counter("_keys_capacity", START)
-        table = making.array("_map", MAP, START)
-        values, keys = making.array("_vals", making.type, START), making.array("_keys", I64, START)
-        if making.looked_up:
-            levels = entry_levels(making.indices, making.extents, keys=table.array)
-        else:
-            levels = key_levels(making.indices, making.extents, keys.array, I64, count.variable)
-        stored = Storage(making.name, levels, values.array, making.type)
-        once = (count, capacity, keys_capacity, table, values, keys)
-        return HashedWorkspace(
-            stored, making.zero, making.depth, once, table.array, keys.array, count.variable, capacity.variable, keys_capacity.variable
-        )
-
-
-HASHED = Hashed("hashed")
+def make_map(making: Making) -> HashedWorkspace | TableWorkspace:
+    """Return a map from keys to slots; on a GPU a table."""
+    if making.on_gpu:
+        return table_for(making)
+    count = making.counter("_count", ZERO)
+    capacity, keys_capacity = making.counter("_capacity", START), making.counter("_keys_capacity", START)
+    table = making.array("_map", MAP, START)
+    values, keys = making.array("_vals", making.type, START), making.array("_keys", I64, START)
+    if making.looked_up:
+        levels = entry_levels(making.indices, making.extents, keys=table.array)
+    else:
+        levels = key_levels(making.indices, making.extents, keys.array, I64, count.variable)
+    stored = Storage(making.name, levels, values.array, making.type)
+    once = (count, capacity, keys_capacity, table, values, keys)
+    return HashedWorkspace(
+        stored, making.zero, making.depth, once, table.array, keys.array, count.variable, capacity.variable, keys_capacity.variable
+    )

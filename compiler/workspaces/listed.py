@@ -10,8 +10,8 @@ from ..ir.arithmetic import FALSE, ONE, TRUE, ZERO
 from ..ir.names import Names
 from ..ir.nodes import BOOL, I64, Allocate, ArrayRef, Declare, For, If, Load, Run, SetVar, Step, Steps, Store, Type, Unary, Value, Var
 from .held import HeldWorkspace
-from .kind import Making, WorkspaceKind
 from .levels import Storage, entry_levels, key_levels
+from .making import Making
 
 
 @frozen
@@ -52,18 +52,14 @@ class ListWorkspace(HeldWorkspace):
         return Load(self.keys, position, self.key_type)
 
 
-class List(WorkspaceKind):
-    """The kind that has an array over the whole range, marks, and a list of the keys that were written."""
-
-    keeps_entries = True
-
-    def make(self, making: Making) -> ListWorkspace:
-        stored, (values, keys, count) = keyed(making)
-        marks = making.array("_set", BOOL, making.length, zero=True)
-        if making.looked_up:
-            stored = replace(stored, levels=entry_levels(making.indices, making.extents, marks=marks.array))
-        once = (values, keys, count, marks)
-        return ListWorkspace(stored, making.zero, making.depth, once, marks.array, keys.array, making.key_type, count.variable)
+def make_list(making: Making) -> ListWorkspace:
+    """Return an array over the whole range, marks, and a list of the keys that were written."""
+    stored, (values, keys, count) = keyed(making)
+    marks = making.array("_set", BOOL, making.length, zero=True)
+    if making.looked_up:
+        stored = replace(stored, levels=entry_levels(making.indices, making.extents, marks=marks.array))
+    once = (values, keys, count, marks)
+    return ListWorkspace(stored, making.zero, making.depth, once, marks.array, keys.array, making.key_type, count.variable)
 
 
 def keyed(making: Making) -> tuple[Storage, tuple[Allocate, Allocate, Declare]]:
@@ -72,6 +68,3 @@ def keyed(making: Making) -> tuple[Storage, tuple[Allocate, Allocate, Declare]]:
     count = making.counter("_count", ZERO)
     levels = key_levels(making.indices, making.extents, keys.array, making.key_type, count.variable)
     return Storage(making.name, levels, values.array, making.type), (values, keys, count)
-
-
-LIST = List("list")

@@ -7,8 +7,8 @@ from ..ir.arithmetic import FALSE, TRUE
 from ..ir.names import Names
 from ..ir.nodes import BOOL, Declare, SetVar, Step, Value, Var
 from .held import HeldWorkspace
-from .kind import Making, WorkspaceKind
 from .levels import Storage
+from .making import Making
 
 
 @frozen
@@ -34,15 +34,8 @@ class ScalarWorkspace(HeldWorkspace):
         return [] if self.flag is None else [SetVar(self.flag, TRUE)]
 
 
-class Scalar(WorkspaceKind):
-    """The kind that is a single value: a workspace without indices."""
-
-    whole = True
-
-    def make(self, making: Making) -> ScalarWorkspace:
-        value = Var(making.names.local(making.name), making.type)
-        flag = Var(making.names.local(f"{making.name}_set"), BOOL) if making.asked else None
-        return ScalarWorkspace(Storage(making.name, (), "", making.type), making.zero, making.depth, (), value, flag)
-
-
-SCALAR = Scalar("scalar")
+def make_scalar(making: Making) -> ScalarWorkspace:
+    """Return a single value: a workspace without indices."""
+    value = Var(making.names.local(making.name), making.type)
+    flag = Var(making.names.local(f"{making.name}_set"), BOOL) if making.asked else None
+    return ScalarWorkspace(Storage(making.name, (), "", making.type), making.zero, making.depth, (), value, flag)

@@ -11,8 +11,8 @@ from ..ir.arithmetic import ZERO, integer
 from ..ir.names import Names
 from ..ir.nodes import I64, ArrayRef, Call, Declare, Fill, Load, Run, SetVar, Step, Store, Type, Value, Var
 from .held import HeldWorkspace
-from .kind import Making
 from .levels import Storage, entry_levels, key_levels
+from .making import Making
 
 FREE = integer(-1)
 

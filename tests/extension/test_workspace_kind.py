@@ -29,8 +29,9 @@ from sparsetune.compiler.ir.nodes import (
 )  # fmt: skip
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.workspaces.held import HeldWorkspace
-from sparsetune.compiler.workspaces.kind import Making, WorkspaceKind, register, unregister
+from sparsetune.compiler.workspaces.kind import WorkspaceKind, register, unregister
 from sparsetune.compiler.workspaces.levels import Storage, key_levels
+from sparsetune.compiler.workspaces.making import Making
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from ...compiler.errors import DatabaseError
 from ..match import TARGETS
 from ..records import SAMPLE, SAMPLE_LENGTHS, SCHEMA_VERSION, Decision, Input, Measurement, Record, Status, Workload, semiring_text
 from . import fields
-from .legality import kernel_fault, schedule_fault
 
 SECONDS = (1e-9, 1e7)
 """Fewest and most seconds of a run that a record may have: shorter runs cannot be measured, longer ones are not waited for."""
@@ -136,8 +135,8 @@ def from_json(line: object, judged: bool = True) -> Record:
 
     Args:
         line: the object.
-        judged: whether to check that its schedule has a meaning, and is legal if it ran. That takes long, so readers that use few of many
-            records leave it to the use.
+        judged: whether to check that its kernel has a meaning, and that its schedule has one and is legal if it ran. That takes long, so
+            readers that use few of many records, all of a kernel that they know, leave it to the use.
 
     Raises:
         DatabaseError: the object is no record, one of a newer version, or one of its fields has no meaning.
@@ -176,15 +175,24 @@ def _nested(line: dict[str, Any], version: int) -> dict[str, Any]:
 
 def _whole_fault(record: Record, judged: bool) -> str | None:
     """Return what is wrong with a record whose fields are each valid; None if nothing is."""
-    workload, entry = record.workload, record.input
-    if fault := kernel_fault(workload, tuple(name for name, _ in entry.extents)):
-        return fault
+    return _figures_fault(record) or (_meaning_fault(record) if judged else None)
+
+
+def _figures_fault(record: Record) -> str | None:
     if isinstance(record, Decision):
         if record.speedup_low > record.speedup_high:
             return f"speedup_low {record.speedup_low:g} is larger than speedup_high {record.speedup_high:g}"
-        return schedule_fault(workload, entry.extents, record.schedule, True) if judged else None
+        return None
     if (record.seconds is None) == (record.status is Status.OK):
         return f"seconds is {record.seconds}, but status is {record.status}"
     if record.low is not None and record.high is not None and record.low > record.high:
         return f"low {record.low:g} is larger than high {record.high:g}"
-    return schedule_fault(workload, entry.extents, record.schedule, record.status is Status.OK) if judged else None
+    return None
+
+
+def _meaning_fault(record: Record) -> str | None:
+    from .legality import kernel_fault, schedule_fault  # of which a first lookup, that judges no record, needs nothing
+
+    workload, extents = record.workload, record.input.extents
+    ran = isinstance(record, Decision) or record.status is Status.OK
+    return kernel_fault(workload, tuple(name for name, _ in extents)) or schedule_fault(workload, extents, record.schedule, ran)
