@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import product
-
 import pytest
+from csr_integers import ALL_PAIRS, COLUMNS, MATRIX, ROWS, B, CsrIntegers, check
 from hypothesis import given
 from hypothesis import strategies as st
-from sparsetune.compiler.concrete.arithmetic import INTEGERS
 from sparsetune.compiler.concrete.provenance import Provenance, Recovery
 from sparsetune.compiler.concrete.relations import (
     BoundRelation,
@@ -16,106 +13,9 @@ from sparsetune.compiler.concrete.relations import (
     CoordRelation,
     MergePathRelation,
     PosRelation,
-    Relation,
     RenameRelation,
     SplitRelation,
-    SumRelation,
 )
-from sparsetune.compiler.notation.nodes import Access, Affine, index_subscript
-
-MATRIX = ((0, 1), (0, 4), (2, 0), (2, 1), (2, 3), (3, 2))  # rows 1 and 4 are empty
-ROWS, COLUMNS = 5, 6
-B = Access("B", (index_subscript("i"), index_subscript("j")))
-
-
-class CsrIntegers:
-    """Integers, and the positions of one matrix B(i,j) in CSR."""
-
-    def __init__(self, entries: tuple[tuple[int, int], ...] = MATRIX) -> None:
-        self.entries = entries
-        self.extents = {"i": ROWS, "j": COLUMNS, "k": 7}
-
-    def constant(self, value: int) -> int:
-        return value
-
-    def add(self, left: int, right: int) -> int:
-        return left + right
-
-    def sub(self, left: int, right: int) -> int:
-        return left - right
-
-    def mul(self, left: int, right: int) -> int:
-        return left * right
-
-    def floordiv(self, left: int, right: int) -> int:
-        return left // right
-
-    def ceildiv(self, left: int, right: int) -> int:
-        return -(-left // right)
-
-    def mod(self, left: int, right: int) -> int:
-        return left % right
-
-    def minimum(self, left: int, right: int) -> int:
-        return min(left, right)
-
-    def maximum(self, left: int, right: int) -> int:
-        return max(left, right)
-
-    def select_le(self, left: int, right: int, then: int, otherwise: int) -> int:
-        return then if left <= right else otherwise
-
-    def extent(self, index: str) -> int:
-        return self.extents[index]
-
-    def segment(self, access: Access, indices: tuple[str, ...], value: Callable[[str], int]) -> tuple[int, int]:
-        assert access == B
-        if indices == ("i", "j"):
-            return 0, len(self.entries)
-        if indices == ("i",):
-            return 0, ROWS
-        row = value("i")
-        return sum(i < row for i, _ in self.entries), sum(i <= row for i, _ in self.entries)
-
-    def coordinate(self, access: Access, index: str, position: int, last: str) -> int:
-        if not 0 <= position < len(self.entries):
-            return -1  # past the end; callers guard positions
-        return self.entries[position][("i", "j").index(index)] if last == "j" else position
-
-    def search(self, access: Access, index: str, coordinate: int, value: Callable[[str], int]) -> int:
-        low, high = self.segment(access, ("j",), value)
-        return next((place for place in range(low, high) if self.entries[place][1] >= coordinate), high)
-
-    def fibre(self, access: Access, index: str, position: int) -> int:
-        return self.entries[position][0]
-
-    def on_path(self, access: Access, index: str, item: int) -> int:
-        return next((place for place, (row, _) in enumerate(self.entries) if place + row == item), len(self.entries))
-
-
-def visited(graph: Provenance, loops: tuple[str, ...], arith: CsrIntegers, wanted: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
-    """Run the loops with every guard that the graph asks for and yield the values of ``wanted``."""
-    guards = graph.guards(loops)
-
-    def run(place: int, known: Mapping[str, int]) -> Iterator[tuple[int, ...]]:
-        recovery = Recovery(graph, arith, known)
-        if place == len(loops):
-            yield tuple(recovery.value(name) for name in wanted)
-            return
-        low, high = recovery.bounds(loops[place])
-        for value in range(low, high):
-            inner = Recovery(graph, arith, {**known, loops[place]: value})
-            if all(inner.value(name) < inner.bounds(name)[1] for name in guards.get(loops[place], ())):
-                yield from run(place + 1, inner.known)
-
-    yield from run(0, {})
-
-
-def check(relations: list[Relation], loops: tuple[str, ...], wanted: tuple[str, ...], expected: list[tuple[int, ...]]) -> None:
-    assert list(visited(Provenance(relations), loops, CsrIntegers(), wanted)) == expected
-
-
-ALL_PAIRS = [(i, j) for i in range(ROWS) for j in range(COLUMNS)]
 
 
 @given(factor=st.integers(1, 9), constant_inner=st.booleans())
@@ -264,60 +164,3 @@ def test_graph_questions() -> None:
 def test_unknown_values_are_refused() -> None:
     with pytest.raises(KeyError):
         Recovery(Provenance([SplitRelation("k", "k0", "k1", 8)]), CsrIntegers(), {"k0": 1}).value("k")
-
-
-SUMS = st.builds(
-    lambda factors, constant: Affine(tuple(zip("ijk", factors, strict=False)), constant),
-    st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=3), st.integers(-4, 4),
-)  # fmt: skip
-
-
-@given(subscript=SUMS, values=st.tuples(st.integers(0, ROWS - 1), st.integers(0, COLUMNS - 1), st.integers(0, 6)))
-def test_sums_and_their_terms_follow_from_one_another(subscript: Affine, values: tuple[int, ...]) -> None:
-    known = dict(zip("ijk", values, strict=True))
-    coordinate = subscript.constant + sum(factor * known[index] for index, factor in subscript.terms)
-    relation = SumRelation(subscript)
-    whole = Recovery(Provenance([relation]), CsrIntegers(), {index: known[index] for index in subscript.indices})
-    assert whole.value(relation.coordinate) == coordinate
-    for index in subscript.indices:
-        others = {name: known[name] for name in subscript.indices if name != index}
-        assert Recovery(Provenance([relation]), CsrIntegers(), {**others, relation.coordinate: coordinate}).value(index) == known[index]
-
-
-@given(subscript=SUMS)
-def test_sums_range_from_the_least_coordinate_to_the_greatest(subscript: Affine) -> None:
-    machine, relation = CsrIntegers(), SumRelation(subscript)
-    graph = Provenance([relation])
-    spans = [[factor * value for value in range(machine.extents[index])] for index, factor in subscript.terms]
-    reached = [subscript.constant + sum(parts) for parts in product(*spans)]
-    assert Recovery(graph, machine, {}).bounds(relation.coordinate) == (min(reached), max(reached) + 1)
-    assert graph.constant_extent(relation.coordinate, machine.extents) == max(reached) - min(reached) + 1
-
-
-@given(factor=st.integers(1, 8), inner=st.booleans())
-def test_terms_of_sums_may_be_cut_into_tiles(factor: int, inner: bool) -> None:
-    graph = Provenance([SumRelation(Affine((("i", 1), ("k", -2)), 12)), SplitRelation("i", "i0", "i1", factor, inner)])
-    assert graph.leaves("i") == ("i0", "i1")  # loops go over the terms
-    assert graph.known_after(("i0", "k", "i1"))["i - 2*k + 12"] == 2  # the resolving edge
-    assert graph.guards(("i0", "k", "i1")) == {"i1": ("i",)}
-    found = {
-        (recovery.value("i"), recovery.value("k"), recovery.value("i - 2*k + 12"))
-        for i0, i1, k in product(range(ROWS), range(ROWS), range(7))
-        for recovery in [Recovery(graph, CsrIntegers(), {"i0": i0, "i1": i1, "k": k})]
-    }
-    assert {(i, k, i - 2 * k + 12) for i, k in product(range(ROWS), range(7))} <= found
-
-
-@given(subscript=SUMS.filter(lambda one: one.terms[0][1] > 0), stored=st.integers(-20, 30))
-def test_reducing_loops_go_to_where_a_subsection_reaches_what_is_stored(subscript: Affine, stored: int) -> None:
-    extents = CsrIntegers().extents
-    (_, factor), *rest = subscript.terms
-    left = SumRelation(subscript).known(INTEGERS, extents.__getitem__, (), {name: extents[name] for name, _ in rest})
-    spans = [[one * value for value in range(extents[name])] for name, one in rest]
-    reached = [subscript.constant + sum(parts) for parts in product(*spans)]
-    assert (left.least, left.most, left.reach) == (min(reached), max(reached), max(reached) - min(reached))
-    first = next(value for value in range(-100, 100) if factor * value + max(reached) >= stored)
-    assert left.first(stored, factor) == first
-    at = left.reduced(first, factor)
-    assert (at.least, at.most) == (min(reached) + factor * first, max(reached) + factor * first)
-    assert left.resolved(left.base + factor * 5, factor) == 5

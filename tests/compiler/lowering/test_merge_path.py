@@ -10,8 +10,8 @@ import scipy.sparse
 import sparsetune as st
 from differential import gpu
 from differential.interpreted import interpreted
+from differential.merge_paths import random_path, run_paths
 from differential.runner import run_isolated
-from differential.scheduled import random_path, run_paths
 from sparsetune.compiler.ir.intrinsics import INTRINSICS
 
 pytestmark = pytest.mark.cc

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import loop_kernels
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from loop_runs import function, run_compiled, vectorized
-from sparsetune.compiler.ir.interpret import interpret
+from short_nodes import K, N, plus, whole
 from sparsetune.compiler.ir.nodes import (
     BOOL,
     F32,
@@ -20,16 +16,12 @@ from sparsetune.compiler.ir.nodes import (
     I64,
     Allocate,
     Binary,
-    Call,
     Cast,
     Const,
     Declare,
-    Fill,
     For,
     Function,
     If,
-    Load,
-    Node,
     Select,
     SetVar,
     Step,
@@ -44,39 +36,10 @@ from sparsetune.compiler.ir.nodes import (
 from sparsetune.compiler.ir.rewrite import walk
 from sparsetune.compiler.passes.plan import Chunk, chunks_of
 from sparsetune.compiler.passes.simplify import simplify
+from vector_loops import ARRAYS, TOTAL, buffers, copied, element, loop, outputs, registers, times, updates, vectors_of, with_total
 
-K, N = Var("k", I64), Var("n", I64)
 EXTENTS = (0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 31, 32, 33, 70, 129, 300)
 WIDTHS = (16, 32, 64)
-
-
-def whole(value: int) -> Const:
-    return Const(value, I64)
-
-
-def plus(left: Value, right: Value) -> Value:
-    return Binary("+", left, right, I64)
-
-
-def element(array: str, index: Value, kind: Type = F64) -> Load:
-    return Load(array, index, kind)
-
-
-def times(left: Value, right: Value, kind: Type = F64) -> Value:
-    return Binary("*", left, right, kind)
-
-
-def loop(high: Value, *body: Step, low: int = 0, tag: Vector | None = None) -> For:
-    return For(K, whole(low), high, Steps(body), tag)
-
-
-ARRAYS = {"x": ("f64", False), "y": ("f64", True), "z": ("f64", True), "f": ("f32", True), "s": ("f64", True)}
-SIZE = 700
-
-
-def buffers() -> list[np.ndarray]:
-    random = np.random.default_rng(3)
-    return [random.integers(-8, 9, SIZE).astype(kind) for kind in ("f8", "f8", "f8", "f4", "f8")]
 
 
 def elementwise(high: Value, tag: Vector | None) -> list[Step]:
@@ -124,26 +87,7 @@ def nested(high: Value, tag: Vector | None) -> list[Step]:
     return [loop(high, Declare(t, Const(0.0, F64)), inner, guarded, Store("y", K, t), tag=tag)]
 
 
-def registers(high: Value, tag: Vector | None) -> list[Step]:
-    if not isinstance(high, Const) or high.value == 0:
-        return []
-    p, count = Var("p", I64), whole(int(high.value))
-    return [
-        Allocate("w", F64, count, "registers", zero=True),
-        For(p, whole(0), whole(5), loop(count, Store("w", K, times(element("x", p), element("x", plus(p, K))), "+"), tag=tag)),
-        loop(count, Store("y", K, element("w", K)), tag=tag),
-        Fill("w", whole(0), count, Const(1.5, F64)),
-        loop(count, Store("z", K, times(element("w", K), element("z", K))), tag=tag),
-    ]
-
-
 BODIES = (elementwise, single_precision, reductions, nested, registers)
-
-
-def outputs(kernel: Function, sizes: Sequence[int]) -> list[np.ndarray]:
-    arrays = buffers()
-    interpret(kernel, arrays, sizes)
-    return arrays
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -205,10 +149,6 @@ def added_in_memory(high: Value) -> Step:
     return loop(high, Store("y", K, element("x", K), "+"))
 
 
-def copied(high: Value) -> Step:
-    return loop(high, Store("y", K, element("x", K)))
-
-
 def stored_lanes(*statements: Step) -> list[int]:
     """Return the lanes of each store to ``y``."""
     made = vectorized(function(list(statements), ARRAYS, ["n"]), 64)
@@ -247,95 +187,6 @@ def test_rows_overlap_in_registers_and_not_in_memory() -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def vectors_of(node: Node) -> list[Type]:
-    return [inner.type for inner in walk(node) if isinstance(inner, Load | Var) and inner.type.lanes > 1]
-
-
-@pytest.mark.parametrize(("extent", "count"), [(32, 4), (21, 3), (8, 1), (128, 16)])
-def test_accumulators_are_registers(extent: int, count: int) -> None:
-    made = vectorized(simplify(loop_kernels.spmm(extent)), 64)
-    assert not any(isinstance(node, Allocate) for node in walk(made.body))
-    registers = [node for node in walk(made.body) if isinstance(node, Declare) and node.variable.name.startswith("w_")]
-    assert len(registers) == count
-    sparse = next(node for node in walk(made.body) if isinstance(node, For) and node.variable.name == "p")
-    assert not any(isinstance(node, Store) for node in walk(sparse))
-
-
-@pytest.mark.parametrize(("extent", "halvings"), [(28, 1), (20, 0), (14, 1), (13, 0), (44, 1), (46, 2), (32, 0), (7, 1)])
-def test_a_rest_is_summed_with_the_vectors_before_it(extent: int, halvings: int) -> None:
-    product = times(element("x", K), element("y", K))
-    made = vectorized(simplify(with_total(loop(whole(extent), SetVar(TOTAL, product, "+"), tag=Vector()))), 64)
-    called = Counter(node.function for node in walk(made.body) if isinstance(node, Call))
-    assert called == Counter({"sum_halves": halvings, "sum_lanes": 1})
-    begun = [node.value for node in walk(made.body) if isinstance(node, Declare) and node.variable.name != TOTAL.name]
-    assert [value for value in begun if not isinstance(value, Binary)] == []  # none with zeros
-
-
-def widths(made: Function) -> set[int]:
-    return {kind.lanes for kind in vectors_of(made.body)}
-
-
-@pytest.mark.parametrize(("extent", "bytes_", "lanes"), [(8, 64, 4), (24, 64, 4), (32, 64, 8), (24, 32, 4), (200, 64, 8)])
-def test_short_sums_take_narrower_vectors(extent: int, bytes_: int, lanes: int) -> None:
-    product = SetVar(TOTAL, times(element("x", K), element("y", K)), "+")
-    assert widths(vectorized(with_total(loop(whole(extent), product, tag=Vector())), bytes_)) == {lanes}
-
-
-def test_rows_that_sums_read_again_and_again_are_held_in_vectors_as_narrow() -> None:
-    p, held = Var("p", I64), Allocate("held", F64, whole(20), "registers")
-    product = SetVar(TOTAL, times(element("held", K), element("y", plus(K, p))), "+")
-    copied, summed = loop(whole(20), Store("held", K, element("x", K))), loop(whole(20), product, tag=Vector())
-    kernel = with_total(Steps((held, copied, For(p, whole(0), whole(5), summed))))
-    made = vectorized(kernel, 64)
-    assert not any(isinstance(node, Allocate) for node in walk(made.body))
-    assert widths(made) == {4}
-    np.testing.assert_array_equal(outputs(made, [0])[4], outputs(kernel, [0])[4])
-
-
-def test_rows_that_are_updated_too_keep_wide_vectors() -> None:
-    product = SetVar(TOTAL, times(element("x", K), element("y", K)), "+")
-    update = Store("z", K, times(element("x", K), element("y", K)), "+")
-    both = Steps((loop(whole(16), product, tag=Vector()), loop(whole(16), update)))
-    assert 8 in widths(vectorized(with_total(both), 64))
-
-
-def test_a_sum_of_negative_zeros_keeps_its_sign() -> None:
-    kernel = with_total(loop(whole(20), SetVar(TOTAL, element("x", K), "+"), tag=Vector()))
-    for made in (kernel, vectorized(kernel, 64)):
-        arrays = [np.full(SIZE, -0.0), *buffers()[1:]]
-        interpret(made, arrays, [0])
-        assert math.copysign(1, arrays[4][0]) == 1
-
-
-def test_too_many_registers_stay_in_memory() -> None:
-    made = vectorized(simplify(loop_kernels.spmm(512)), 64)
-    assert any(isinstance(node, Allocate) for node in walk(made.body))
-    assert any(isinstance(node, For) and node.step == 8 for node in walk(made.body))
-
-
-@pytest.mark.parametrize("kernel", [loop_kernels.spmm(21), loop_kernels.spmm(512), loop_kernels.sddmm(40), loop_kernels.spmv()])
-def test_whole_kernels(kernel: Function) -> None:
-    random = np.random.default_rng(0)
-    matrix: Any = sp.random_array((9, 9), density=0.4, format="csr", rng=random)
-    dense = [random.integers(-5, 6, 9 * 512).astype(float) for _ in range(2)]
-    matrix.data[:] = random.integers(1, 5, matrix.nnz)
-    sizes = [9, matrix.nnz][: len(kernel.sizes)]
-    results = []
-    for made in (kernel, vectorized(simplify(kernel), 32)):
-        arrays = [np.zeros(9 * 512), matrix.indptr, matrix.indices, matrix.data, *dense][: len(kernel.arrays)]
-        interpret(made, arrays, sizes)
-        results.append(arrays[0])
-    np.testing.assert_array_equal(*results)
-
-
-TOTAL = Var("total", F64)
-
-
-def with_total(statement: Step) -> Function:
-    """Return a kernel in which a statement may sum into ``total``."""
-    return function([Declare(TOTAL, Const(0.0, F64)), statement, Store("s", whole(0), TOTAL)], ARRAYS, ["n"])
-
-
 def steps(made: Function) -> list[int]:
     return [node.step for node in walk(made.body) if isinstance(node, For)]
 
@@ -367,14 +218,6 @@ def test_a_vector_loop_without_a_vector_form_keeps_its_tag() -> None:
     chosen = SetVar(TOTAL, Select(Binary("<", x, z, BOOL), x, z, F64), "+")
     made = vectorized(with_total(loop(N, chosen, tag=Vector())), 64)
     assert next(node for node in walk(made.body) if isinstance(node, For)).tag == Vector()
-
-
-def updates(place: Value, *others: Step) -> Function:
-    """Update a row of ``y`` for every i and p, which ``others`` may disturb."""
-    i, p = Var("i", I64), Var("p", I64)
-    update = loop(whole(20), Store("y", place, times(element("x", p), element("x", plus(K, p))), "+"))
-    inner = For(p, i, plus(i, whole(3)), Steps((update, *others)))
-    return function([For(i, whole(0), whole(4), inner)], ARRAYS, ["n"])
 
 
 ROW = plus(times(Var("i", I64), whole(20), I64), K)

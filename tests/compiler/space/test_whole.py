@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -19,49 +18,12 @@ from sparsetune.compiler.space.candidates import candidates
 from sparsetune.compiler.space.choices import All, Choice, Either, OneOf, perhaps
 from sparsetune.compiler.space.decorations import build_choices
 from sparsetune.compiler.space.finding import found_in
-from sparsetune.compiler.space.full import Filter, FullSpace
+from sparsetune.compiler.space.full import FullSpace
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
-from sparsetune.compiler.space.options import RUNS, Options, everything
+from sparsetune.compiler.space.options import Options, everything
 from sparsetune.compiler.space.whole import WholeSpace
 from sparsetune.compiler.space.writing import _Writer, written
-
-KERNELS = {
-    "SpMV": ("y(i) = A(i,j) * x(j)", {"A": "csr"}),
-    "SpMM": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}),
-    "SpGEMM": ("C(i,k) = A(i,j) * B(j,k)", {"A": "csr", "B": "csr"}),
-    "product": ("C(i,j) = A(i,j) * B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}),
-    "SDDMM": ("Z(i,j) = A(i,j) * C(i,k) * D(j,k)", {"A": "csr"}),
-    "residual": ("y(i) = b(i) - A(i,j) * x(j)", {"A": "csr"}),
-    "merged sum": ("C(i,j) = A(i,j) + B(i,j)", {"A": "csr", "B": "csr", "C": "csr"}),
-    "dense addend": ("Y(i,k) = A(i,j) * X(j,k) + B(i,k)", {"A": "csr"}),
-    "accumulation": ("y(i) += A(i,j) * x(j)", {"A": "csr"}),
-}
-
-
-def usual_numbers(options: Options) -> Options:
-    """Narrow numbers to a few that are tried often."""
-    return replace(options, sizes=(4, 8, 16, 32), chunks=(1, 16, 64), unrolls=(2, 4, 8), distances=(8, 16, 512))
-
-
-def unsaid(options: Options) -> Options:
-    """Let nothing be said but loops and parallel units."""
-    closed = replace(options, protocols=False, formats=False, kinds=(), results=(), merges=(), calls=())
-    return replace(closed, bounds=(), unrolls=(), distances=(), builds=())
-
-
-FILTERS = (
-    Filter("usual numbers", usual_numbers),
-    Filter("loops and units", unsaid),
-    Filter("loops that differ", lambda options: replace(options, runs=tuple(RUNS))),
-    Filter("outermost threads", lambda options: replace(options, outermost=True)),
-)
-
-
-@cache
-def whole(name: str) -> WholeSpace:
-    expression, formats = KERNELS[name]
-    assignment = parse(expression)
-    return WholeSpace(assignment, formats_of(assignment, formats))
+from whole_spaces import FILTERS, KERNELS, whole
 
 
 def of_library(named: NamedSchedule) -> FullSpace:
@@ -174,46 +136,6 @@ def test_sums_of_several_terms_have_tiles(name: str) -> None:
         cut = [directive for directive in schedule if isinstance(directive, Split | SplitUp)]
         shared += any(isinstance(directive, Join) and cut and directive.index in (cut[0].outer, cut[0].inner) for directive in schedule)
     assert shared
-
-
-_PATH = "collapse(i, j, f); pos(f, p, A(i,j)); merge_path(p, m)"
-_AFTER_PATH = "", "; split(m, b, t, 2)", "; split_up(m, t, e, 3); parallelize(t, cpu_thread, atomics)"
-_COLLAPSED = [  # along merge paths; tiles with another index
-    *((name, _PATH + rest) for name in ("SpMV", "SpMM", "SDDMM") for rest in _AFTER_PATH),
-    ("SpMV", "split(j, j0, j1, 2); collapse(i, j0, c)"),
-    ("SpMV", "split_up(j, j0, j1, 3); collapse(i, j0, c); parallelize(c, cpu_thread, atomics)"),
-    ("SpMM", "split(k, k0, k1, 2); reorder(i, k0, j, k1); collapse(i, k0, c); parallelize(c, cpu_thread, no_races)"),
-    ("SpMM", "split(k, k0, k1, 3); reorder(i, k0, j, k1); precompute(A(i,j) * X(j,k), k1, k1, w); collapse(i, k0, c)"),
-]
-
-
-@pytest.mark.parametrize(("name", "text"), _COLLAPSED)
-def test_collapsed_loops_are_in_the_space_and_right(name: str, text: str) -> None:
-    space, assignment = whole(name), parse(KERNELS[name][0])
-    found = found_in(text, space)
-    assert found is not None
-    assert space.rank(*found) is not None
-    assert any(one.path or one.before for one in found[0].treatments)
-    schedule = written(found[0], space)
-    again = found_in(schedule, space)
-    assert again is not None
-    assert set(again[0].treatments) == set(found[0].treatments)
-    assert written(again[0], space) == schedule == Schedule(str(schedule))
-    arrays = random_operands(assignment, 4, 1)
-    arrays["A"] *= np.random.default_rng(2).random((4, 4)) < 0.5
-    program = apply_schedule(space.default.program, schedule, space.default.formats)
-    (result,) = evaluate(program, arrays, space.default.formats).values()
-    np.testing.assert_array_equal(result, reference(assignment, arrays, 4), str(schedule))
-
-
-def test_ways_through_a_matrix_are_counted_as_listed_by_hand() -> None:
-    """Of (i, j) as one loop of positions, and as two of coordinates, entries, entries and ends of rows, or entries and coordinates again,
-    or of coordinates and tiles of the last index with what a tile has inside."""
-    pieces = whole("SpMV").pieces
-    counts = {(len(run.loops), run.by_positions): run.treatments((2, 4)).count for run in pieces.becoming["i", "j"]}
-    assert counts == {(1, False): 2, (1, True): 2 * 2, (2, False): 2 * 5 * (2 * 2)}
-    rows = {(len(run.loops), run.by_positions): run.treatments((2, 4)).count for run in pieces.becoming["j",]}
-    assert rows == {(1, False): 1, (1, True): 1, (2, False): 3 * (2 * 2)}
 
 
 @pytest.mark.parametrize(
