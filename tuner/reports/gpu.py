@@ -23,8 +23,9 @@ from ...compiler.kernel import Signature
 from ...compiler.native.folders import cache_folder
 from ...compiler.targets.cuda_objects import cubin_of, host_object
 from .gpu_bundle import SYNTHETIC, begin, bundle, chosen
-from .gpu_cases import FAR, KERNELS, LISTED, SPMV, USUAL_ARCH, kernels_for, listed
+from .gpu_cases import FAR, KERNELS, SPMV, USUAL_ARCH, kernels_for
 from .gpu_fit import races, report
+from .gpu_listed import LISTED, listed
 from .gpu_page import PICTURE, page, picture
 from .gpu_parts import MINUTES, PARTS, Asked, loaded, note_state
 from .gpu_race import Device

@@ -20,8 +20,9 @@ from ...compiler.storage.construct import borrowed
 from ...compiler.storage.tensor import Tensor
 from ...datasets import load
 from ..measure.eviction import FLUSHED
-from .gpu_cases import CPU, DEFAULT, FAR, KERNELS, LISTED, PLAIN, SPMV, UNROLLED, Listed, kernels_for, listed
+from .gpu_cases import CPU, DEFAULT, FAR, KERNELS, PLAIN, SPMV, UNROLLED, kernels_for
 from .gpu_cusparse import cusparse
+from .gpu_listed import LISTED, Listed, listed
 from .gpu_matrices import banded, edges, far, fibred, in_order, skewed
 from .gpu_race import Device, race, race_choice
 from .gpu_rivals import installed

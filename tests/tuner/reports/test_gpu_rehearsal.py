@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from sparsetune.tuner.reports import gpu, gpu_cases, gpu_parts
+from sparsetune.tuner.reports import gpu, gpu_cases, gpu_listed, gpu_parts
 from sparsetune.tuner.reports.gpu_cases import KERNELS, SPMV
 from sparsetune.tuner.reports.gpu_rows import FILE, Row, read_rows
 
@@ -30,13 +30,13 @@ def pretend(folder: Path) -> None:
 def test_nothing_is_compiled_where_only_the_driver_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = replace(SPMV, mappings=SPMV.mappings[:1])
     kernels = (few, replace(next(kernel for kernel in KERNELS if kernel.name == "SpGEMM"), mappings=()))
-    for module in (gpu, gpu_parts, gpu_cases):
+    for module in (gpu, gpu_parts, gpu_cases, gpu_listed):
         monkeypatch.setattr(module, "KERNELS", kernels)
     for module in (gpu, gpu_parts):
         monkeypatch.setattr(module, "SPMV", few)
         monkeypatch.setattr(module, "LISTED", 3)
     monkeypatch.setattr(gpu_parts, "SKEWED", ("warp per row", "row to a thread"))
-    gpu_cases.listed.cache_clear()
+    gpu_listed.listed.cache_clear()
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache"))
     gpu.prepare("sm_90", 8)
     pretend(tmp_path)
@@ -53,7 +53,7 @@ def test_nothing_is_compiled_where_only_the_driver_is(tmp_path: Path, monkeypatc
     assert {row.device for row in rows} == {"an H100, driver 580.1"}
     assert all(_ran(row) for row in rows), [row for row in rows if not _ran(row)]
     assert sum(row.kernel == "state" for row in rows) == 2 * len(gpu_parts.PARTS)
-    gpu_cases.listed.cache_clear()
+    gpu_listed.listed.cache_clear()
 
 
 def _ran(row: Row) -> bool:
