@@ -11,7 +11,8 @@ import sparsetune as st
 from click.testing import CliRunner
 from sparsetune.tuner.reports import convolution, convolution_cases
 from sparsetune.tuner.reports.convolution import Point, crossing, main, page, points, write
-from sparsetune.tuner.reports.convolution_cases import PARTS, Contest, Layer, entries, orders_of
+from sparsetune.tuner.reports.convolution_cases import PARTS, Contest, entries, orders_of
+from sparsetune.tuner.reports.convolution_layers import Layer
 from sparsetune.tuner.reports.race import Pace
 from sparsetune.tuner.reports.sparsifier import module, programs
 
