@@ -14,8 +14,9 @@ import click
 from ...compiler.frozen import frozen
 from ...compiler.storage.tensor import Tensor
 from ..peers import Peer, choose_peers
+from .material import Material
 from .operations import count_nests, fibres
-from .page import Material, page
+from .page import page
 from .publishing import publish, results_option
 from .race import Pace
 from .records import Chosen, Races, read_chosen, read_counts, write_chosen, write_counts

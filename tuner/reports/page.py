@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
-from functools import cached_property
 from typing import Any
 
 from ...compiler.concrete.given import CONSTANT_BOUND
-from ...compiler.frozen import frozen
 from .markdown import geometric_mean, milliseconds, ratio, table
-from .records import Chosen, Count, Races, Row, times_faster
+from .material import Material
+from .records import Row, times_faster
 from .speed import NARROW, product_bytes, triad_bytes
-from .states import States
 from .workloads import KERNELS, SYNTHETIC
 
 COMMAND = "python -m sparsetune.tuner.reports.figures"
 PEERS = ("scipy", "mkl", "sparse")
 HAND = "hand-written C"
-
-
-@frozen
-class Material:
-    """The data of the page.
-
-    Attributes:
-        races: all rows.
-        chosen: the tuned schedules.
-        counts: operations of loop nests.
-        sizes: shape, nonzeros and fibres by input.
-    """
-
-    races: Races
-    chosen: Mapping[tuple[str, str, int], Chosen]
-    counts: Sequence[Count]
-    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @cached_property
-    def states(self) -> States:
-        return States(self.races.rows.values())
-
-    def named(self, figure: str, kernel: str, name: str) -> str:
-        """Return the name of an input for a table, with marks if its rows were taken in another state than most of the page."""
-        return name + self.states.mark(row for row in self.races.rows.values() if row.race == (figure, kernel, name))
 
 
 def page(material: Material) -> str:
@@ -76,7 +48,7 @@ the folder that `SPARSETUNE_DATA` names."""
 def _speedups(material: Material) -> str:
     lines: list[list[str]] = []
     gains: dict[int, list[tuple[str, float]]] = {1: [], 2: []}
-    for (kernel, name), _ in _ordered(material, "kernels"):
+    for (kernel, name), _ in material.ordered("kernels"):
         default = material.races.find("kernels", kernel, name, "default", 1)
         cells = [kernel, material.named("kernels", kernel, name), milliseconds(default)]
         for threads in (1, 2):
@@ -126,7 +98,7 @@ def _threads(material: Material) -> str:
     for kernel in KERNELS:
         gains = [
             found.ratio
-            for (of, name), _ in _ordered(material, "kernels")
+            for (of, name), _ in material.ordered("kernels")
             if of == kernel and (found := _two_threads(material, kernel, name)) is not None
         ]
         if gains:
@@ -149,7 +121,7 @@ def _two_threads(material: Material, kernel: str, name: str) -> Any:
 
 def _peers(material: Material) -> str:
     lines, gains = [], []
-    for (kernel, name), rows in _ordered(material, "kernels"):
+    for (kernel, name), rows in material.ordered("kernels"):
         for threads in (1, 2):
             tuned = material.races.find("kernels", kernel, name, "tuned", threads)
             found = {row.variant: row for row in rows if row.variant in PEERS and row.threads == threads}
@@ -190,7 +162,7 @@ def _fastest(rows: Iterable[Row]) -> Row:
 
 def _hand(material: Material) -> str:
     lines, gains = [], []
-    for (kernel, name), _ in _ordered(material, "hand"):
+    for (kernel, name), _ in material.ordered("hand"):
         for threads in (1, 2):
             hand = material.races.find("hand", kernel, name, HAND, threads)
             ours = material.races.find("hand", kernel, name, "tuned", threads)
@@ -217,7 +189,7 @@ def _ttmc(material: Material) -> str:
         (count.input, f"{count.nest}, {count.ranks}", f"{count.counted:,}", f"{count.expected:,}", f"{count.counted / count.expected:.3f}")
         for count in material.counts
     ]
-    lines = [_ttmc_line(material, kernel, name) for (kernel, name), _ in _ordered(material, "ttmc")]
+    lines = [_ttmc_line(material, kernel, name) for (kernel, name), _ in material.ordered("ttmc")]
     lines = [line for line in lines if line]
     if not lines and not counts:
         return ""
@@ -251,7 +223,7 @@ def _ttmc_line(material: Material, kernel: str, name: str) -> tuple[str, ...]:
 
 def _bandwidth(material: Material) -> str:
     lines = []
-    for (kernel, name), _ in _ordered(material, "bandwidth"):
+    for (kernel, name), _ in material.ordered("bandwidth"):
         size = material.sizes.get(name)
         for threads in (1, 2):
             triad = material.races.find("bandwidth", kernel, name, "triad", threads)
@@ -307,9 +279,3 @@ def _schedules(material: Material) -> str:
 {_budgets(material)}
 
 """ + table(("kernel", "input", "threads", "schedule"), lines)
-
-
-def _ordered(material: Material, figure: str) -> list[tuple[tuple[str, str], list[Row]]]:
-    """Return kernels and inputs of a figure in the order of the workloads."""
-    kernels = list(KERNELS)
-    return sorted(material.races.of(figure).items(), key=lambda item: (kernels.index(item[0][0]), item[0][1]))

@@ -13,8 +13,9 @@ from sparsetune.compiler.native.machine import this_machine
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.reports import figures, race, scheduling
 from sparsetune.tuner.reports.markdown import geometric_mean, milliseconds, table
+from sparsetune.tuner.reports.material import Material
 from sparsetune.tuner.reports.operations import counted, factorized, fibres, unfactorized
-from sparsetune.tuner.reports.page import HAND, Material, page
+from sparsetune.tuner.reports.page import HAND, page
 from sparsetune.tuner.reports.race import Pace, Series
 from sparsetune.tuner.reports.records import (
     Chosen,
