@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import astuple, field, fields
@@ -124,6 +125,12 @@ class Races:
             if row.figure == figure:
                 found.setdefault((row.kernel, row.input), []).append(row)
         return found
+
+    def by_variant(self, figure: str, kernel: str) -> list[tuple[str, dict[tuple[str, int], Row]]]:
+        """Return (input, rows by variant and threads) of a kernel, inputs in the order of the numbers in their names."""
+        races = ((name, rows) for (of, name), rows in self.of(figure).items() if of == kernel)
+        found = [(name, {(row.variant, row.threads): row for row in rows}) for name, rows in races]
+        return sorted(found, key=lambda item: [int(part) if part.isdigit() else 0 for part in re.findall(r"\d+|\D+", item[0])])
 
 
 def times_faster(slower: Row | None, faster: Row | None) -> Comparison | None:

@@ -18,7 +18,8 @@ from .rule_cases import RULE_CASES
 from .rule_loss import rule_losses
 from .rule_records import read_losses, write_losses
 from .schedule_races import SKEW_SCHEDULES, SKEWED, SKEWS, SPMSPV_INPUTS, skew_race, spmspv_race
-from .scheduling_page import Figures, imbalance_chart, page, read_outside
+from .scheduling_page import Figures, page, read_outside
+from .skew_section import imbalance_chart
 from .workloads import KERNELS, load_input
 from .yardstick import FUNCTIONS, hand_library, hand_race
 

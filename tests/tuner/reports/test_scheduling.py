@@ -31,7 +31,8 @@ from sparsetune.tuner.reports.schedule_races import (
     skew_race,
     spmspv_race,
 )
-from sparsetune.tuner.reports.scheduling_page import Figures, Outside, imbalance_chart, page, read_outside
+from sparsetune.tuner.reports.scheduling_page import Figures, Outside, page, read_outside
+from sparsetune.tuner.reports.skew_section import imbalance_chart
 from sparsetune.tuner.reports.template_draws import groups_of
 
 QUICK = Pace(0.0, 2, 2)
