@@ -6,20 +6,20 @@ Times are those of fresh processes on one core, after importing, the median of t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ...compiler.space.protocolized import parse_protocolized, show_protocolized
 from ..asymptotic.listing import annotated
 from ..asymptotic.model import CostModel, Frontier
-from ..asymptotic.reading import WORKSPACE_STATES
 from ..asymptotic.taco import taco_schedules
+from .markdown import table
 from .publishing import output_option, publish
 from .records import Taken
 from .space_sizes import KERNELS, LARGER, measured, paper_space
+from .taco_comparison import differences
 
 RESULTS = Path("results") / "asymptotic.md"
 
@@ -48,7 +48,7 @@ FIGURES = (
 
 def report() -> str:
     """Return the page, section by section."""
-    sections = (_introduction(), _figure_6(), _differences(), _switches(), _spmttkrp(), _figures(), _own_spaces(), _definition())
+    sections = (_introduction(), _figure_6(), differences(), _switches(), _spmttkrp(), _figures(), _own_spaces(), _definition())
     return "\n\n".join(section.strip() for section in sections) + "\n"
 
 
@@ -99,77 +99,8 @@ all of equal cost; the number of different costs is in brackets. "Exact" and "pa
 (below). Seconds and peak memory are for counting the space, finding its frontier and counting that, in a fresh process, after
 import, median of 3. The paper needs 0.03 to 0.44 seconds *per schedule*; for SpMTTKRP its filter had not ended after days.
 
-{_table(head, rows)}
+{table(head, rows)}
 """
-
-
-def _differences() -> str:
-    return _DIFFERENCES + _taco_variants()
-
-
-_DIFFERENCES = """
-## Where our numbers differ from the printed ones, and why
-
-**State of workspaces.** Figure 4 stores the state of a written tensor as the guard, with the open loops in it. The printed 292
-(SpGEMM2) and 204 (SpGEMMH) follow if every open loop that is no mode of the workspace is quantified away when the state is
-stored, the loops *outside* the where too: the workspace then forgets that it was filled for these very coordinates. That is
-`workspace_state="paper"`. The default, "exact", quantifies only the loops inside the where; a simulation of the loops on
-random patterns does exactly the tasks that it claims (`test_task_sets_are_what_a_simulation_does`). For SpGEMM2 it is the
-sharper one: with the exact state `forall l (... where w(i) += B(i,k) C(k,l))` is seen to be cheaper than the programs with a
-two-mode workspace, and 8 schedules are left. For SpGEMMH it finds more schedules equal to the best.
-
-**Loops that step through nothing** cost their whole dimension at the point where they stand (Figure 2 has it so; Figure 4 as
-printed charges nothing).
-
-**TACO, counts.** The rules, in this order: least depth; no workspace of more than one mode; every read steps in all modes, or
-locates in the mode whose loop comes first and steps in the rest (6.6); a one-mode workspace is stepped through when its
-statement reads no other sparse operand and is located otherwise (TACO leaves no choice); at most one mode of a sparse result is
-inserted, and that takes a workspace for reformatting, so none then if there is a workspace already ("at most a single
-internal workspace", 6.8). A scalar workspace is counted twice, as a read that steps and a read that locates, although it has
-no mode in which they differ. So all six printed counts come out: 4, 24, 16, 32, 336, 768. Without the doubling SpMV2 would have 20,
-SpGEMMH 240, SpMTTKRP 544.
-
-**TACO, frontiers.** From these schedules the frontiers are 4, 24, 4, 4, 4, 20 in both models of state. The paper prints 16 for
-SpMV2, 2 for SpGEMM2 and 23 for SpMTTKRP:
-- SpMV2: all 24 cost nothing beyond the sunk costs: each reads B and C once. Nothing is dominated, so no filter by domination
-  leaves 16. The result files in the authors' repository (peterahrens/Pigeon.jl, `results/spmv2_data.json`) have 24 too.
-- SpGEMM2: the two groupings, w = B C and w = C D, are mirror images and incomparable; each leaves one cost with 2
-  schedules, which locate or step through the mode whose loop comes first. The authors' result file has 4 here too. 2 is the
-  number of costs.
-- SpMTTKRP: 13 incomparable costs with 20 schedules, 18 of them without a workspace (8 with i outermost, 10 with j) and 2 with a
-  workspace of one mode, `w(l)` and `w(k)` inside loops over j and i.
-
-Neither the model of state nor any of the premises nor the doubling of scalars accounts for 16, 2 and 23. Undominated schedules
-(costs) of the same TACO schedules when one rule at a time is changed; "paper's state" beside "exact state" where they differ:
-
-"""
-
-
-def _taco_variants() -> str:
-    """Return frontiers of the TACO spaces under other rules, as a table."""
-    kernels = ("SpMV2", "SpGEMM2", "SpMTTKRP")
-    variants: tuple[tuple[str, dict[str, Any], bool], ...] = (
-        ("as above", {}, True),
-        ("scalar workspaces counted once", {}, False),
-        ("inputs are not sunk", {"sunk_costs": ("dimensions",)}, True),
-        ("dimensions are not sunk", {"sunk_costs": ("inputs",)}, True),
-        ("nothing is sunk", {"sunk_costs": ()}, True),
-        ("operands may be empty", {"assumptions": False}, True),
-    )
-    rows = []
-    for name, options, doubled in variants:
-        cells = (dict.fromkeys(_taco_frontier(kernel, state, doubled, options) for state in WORKSPACE_STATES) for kernel in kernels)
-        rows.append([name, *(" / ".join(found) for found in cells)])
-    return _table(("rule", *kernels), [*rows, ["printed", "16", "2", "23"]])
-
-
-def _taco_frontier(kernel: str, state: str, doubled: bool, options: Mapping[str, Any]) -> str:
-    space, model = paper_space(KERNELS[kernel], workspace_state=state, **options)
-    schedules = list(taco_schedules(space))
-    if not doubled:
-        schedules = list({show_protocolized(schedule.program.statement): schedule for schedule in schedules}.values())
-    classes = model.listed_frontier(schedules)
-    return f"{sum(one.count for one in classes)} ({len(classes)})"
 
 
 def _switches() -> str:
@@ -193,7 +124,7 @@ single loop over a dimension. `sunk_costs=False` is the second row, `("inputs",)
 costs and assumptions of their own as text, e.g. `sunk_costs=("inputs", "dimensions", "{{(i,k) | B(i,k) and C(k,j)}}")` or
 `assumptions=("nonempty", "B(i,k) implies C(i,k)")`.
 
-{_table(("sunk", *list(KERNELS)[:5]), rows)}
+{table(("sunk", *list(KERNELS)[:5]), rows)}
 """
 
 
@@ -266,7 +197,7 @@ i, m, j and l, and a scalar or a workspace over a fibre beats the program withou
 the numbers above, of the paper's space, do not. The first six rows are the
 paper's kernels in its formats; in the others only B is sparse unless their name says more. One run each.
 
-{_table(("kernel", "schedules", "undominated (costs)", "seconds to count", "seconds in all", "MB"), rows)}
+{table(("kernel", "schedules", "undominated (costs)", "seconds to count", "seconds in all", "MB"), rows)}
 """
 
 
@@ -288,12 +219,6 @@ operand or workspace.
 - **Protocols** are free for sparse reads, none for dense operands; append and insert follow from the loops.
 - Equal reads are different operands: `B(i,j) * B(i,j)` counts step and locate on each.
 """
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
 
 
 @click.command()
