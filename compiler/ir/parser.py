@@ -7,44 +7,10 @@ from __future__ import annotations
 
 import re
 
-from .nodes import (
-    I64,
-    PARTS,
-    Allocate,
-    ArrayParameter,
-    ArrayRef,
-    Barrier,
-    Carry,
-    Comment,
-    Declare,
-    Fill,
-    For,
-    Free,
-    Function,
-    Grow,
-    If,
-    Kernel,
-    Leave,
-    Once,
-    Prefetch,
-    Publish,
-    Run,
-    Scratch,
-    SetVar,
-    SizeParameter,
-    Step,
-    Steps,
-    Store,
-    Take,
-    Type,
-    Value,
-    Var,
-    While,
-)
-from .tag_reader import TagReader
+from .nodes import I64, ArrayParameter, Comment, For, Function, If, Kernel, Once, Scratch, SizeParameter, Step, Steps, Type, Var, While
+from .statement_reader import StatementReader
 from .tokens import Line, UnreadableProgram, bare
 
-STORAGE = ("heap", "registers", "block", "warp")
 _HEAD = re.compile(r"(reads|writes|assembles) (\S+): (\w+)\[\] = (.+)|size (\S+) = (.+)")
 
 
@@ -77,7 +43,7 @@ def _source(text: str) -> tuple[str, str] | tuple[str, str, int]:
     return (parts[0], parts[1], int(parts[2])) if len(parts) == 3 else (parts[0], parts[1])
 
 
-class _Reader(TagReader):
+class _Reader(StatementReader):
     """Reads lines from the first to the last."""
 
     def __init__(self, lines: list[Line], arrays: dict[str, Type], scalars: dict[str, Type]) -> None:
@@ -210,108 +176,3 @@ class _Reader(TagReader):
         while self.lines and self.lines[-1].depth > below:
             taken.append(self.lines.pop())
         return taken[::-1]
-
-    def _simple(self) -> Step:
-        if self._take("free"):
-            return Free(self._name())
-        if self._take("grow"):
-            return self._grow()
-        if self._take("prefetch"):
-            array, index = self._name(), self._bracketed()
-            count = 1
-            if self._take("and"):
-                count += self._number()
-                self._expect("more")
-            cache = 1
-            if self._take("into"):
-                self._expect("cache")
-                cache = self._number()
-            return Prefetch(array, index, count, cache)
-        if self._take("publish"):
-            return self._publish()
-        if self._take("leave"):
-            array = self._name()
-            self._expect("at")
-            return Leave(array, *self._place())
-        if self._take("take"):
-            array = self._name()
-            self._expect(":")
-            kind = self.arrays[array] = self._type()
-            self._expect("from")
-            return Take(array, kind, *self._place())
-        if self._take("barrier"):
-            self._expect("of")
-            return Barrier(self._next()[1])  # type: ignore[arg-type]  # the verifier knows the units
-        atomic, streams = self._take("atomic"), self._take("stream")
-        carry = self._carry() if atomic and self._take("(") else None
-        name = self._name()
-        if self._sees("("):
-            return Run(name, self._arguments())
-        if self._take("["):
-            return self._element(name, atomic, streams, carry)
-        if self._take(":"):
-            kind = self._type()
-            self._expect("=")
-            value = self._value()
-            self.scalars[name] = kind
-            return Declare(Var(name, kind), value)
-        op = self._operator()
-        if op == "" and any(map(self._sees, STORAGE)):
-            return self._allocate(name)
-        return SetVar(self._variable(name), self._value(), op)
-
-    def _carry(self) -> Carry:
-        slot = self._value()
-        self._expect(",")
-        width = self._value()
-        self._expect(")")
-        return Carry(slot, width)
-
-    def _element(self, array: str, atomic: bool, streams: bool, carry: Carry | None) -> Step:
-        index = self._value()
-        if self._take(".."):
-            high = self._value()
-            self._expect("]")
-            self._expect("=")
-            return Fill(array, index, high, self._value())
-        self._expect("]")
-        op = self._operator()
-        return Store(array, index, self._value(), op, atomic, streams, carry)
-
-    def _grow(self) -> Grow:
-        array = self._name()
-        self._expect("(")
-        capacity = self._variable(self._name())
-        self._expect(")")
-        self._expect("to")
-        return Grow(array, self._array(array), capacity, self._value())
-
-    def _place(self) -> tuple[ArrayRef, Value]:
-        """Read a place of parts."""
-        return ArrayRef(self._name(), PARTS), self._bracketed()
-
-    def _publish(self) -> Publish:
-        array = self._name()
-        self._expect("[")
-        self._number()
-        self._expect("..")
-        length = self._value()
-        self._expect("]")
-        self._expect("as")
-        return Publish(self._name(), array, length)
-
-    def _allocate(self, array: str) -> Allocate:
-        storage = self._next()[1]
-        kind = self._type()
-        length = self._bracketed()
-        self.arrays[array] = kind
-        zero = self._take("of")
-        if zero:
-            self._expect("zeros")
-        return Allocate(array, kind, length, storage, zero)  # type: ignore[arg-type]  # one of STORAGE
-
-    def _operator(self) -> str:
-        """Read ``=`` or an update, ``+=``, ``min=``."""
-        op = "" if self._sees("=") else self._next()[1]
-        self._expect("=")
-        return op
