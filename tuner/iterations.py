@@ -24,7 +24,7 @@ from ..compiler.notation.nodes import Access, Add, accesses, walk_expression
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, leaves
 from ..compiler.schedule.dependence import graph_of
 from ..compiler.space.arrays import array_workspaces
-from ..compiler.space.joins import Relation, Scan, join
+from ..compiler.space.relations import Relation, Scan, join
 from ..compiler.space.situation import Situation
 from ..compiler.storage.positions import stored_prefixes
 from ..compiler.storage.tensor import Tensor

@@ -9,16 +9,16 @@ sums of many graphs; of the others, sorted by length, one of every few is in it,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..frozen import frozen
 from ..levels.traversal import Walk
 from ..storage.encoding import decoded
 from ..storage.tensor import Tensor, level_extent
+from .relations import Join, Relation, Scan, apart, is_nested, sampled
 
 HEAVIEST = 32
 """Number of values, those with the longest fibres, that are always in the sample."""
@@ -42,64 +42,6 @@ _SPARSE = 64  # with more possible combinations than this times those that exist
 
 MOST_STORED = 2**21
 """Most positions of an operand that are searched for those of the sample; for larger operands no size is found."""
-
-
-@frozen
-class Scan:
-    """What an operand stores in its outermost levels.
-
-    Attributes:
-        operand: its name.
-        indices: of these levels, outermost first.
-    """
-
-    operand: str
-    indices: tuple[str, ...]
-
-    @property
-    def kept(self) -> frozenset[str]:
-        """The indices of its combinations."""
-        return frozenset(self.indices)
-
-    def is_part_of(self, other: Scan) -> bool:
-        """Whether another goes further down the same levels."""
-        return self != other and self.operand == other.operand and self.indices == other.indices[: len(self.indices)]
-
-
-@frozen
-class Join:
-    """The combinations of indices that all parts have, cut to some of the indices; equal ones count once.
-
-    Attributes:
-        parts: at least one.
-        kept: the indices of its combinations.
-    """
-
-    parts: frozenset[Relation]
-    kept: frozenset[str]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether no index is left out."""
-        return self.kept == _indices(self.parts)
-
-
-Relation = Scan | Join
-
-
-def join(parts: Collection[Relation], kept: frozenset[str] | None = None) -> Relation:
-    """Return the join of some relations, cut to some indices; None: to all. Joins of the same relations are equal however they are
-    nested."""
-    flat = {inner for part in parts for inner in (part.parts if isinstance(part, Join) and part.is_whole else (part,))}
-    scans = [part for part in flat if isinstance(part, Scan)]
-    flat -= {one for one in scans for other in scans if one.is_part_of(other)}
-    kept = _indices(flat) if kept is None else kept
-    (only, *more) = flat
-    return only if not more and only.kept == kept else Join(frozenset(flat), kept)
-
-
-def _indices(parts: Collection[Relation]) -> frozenset[str]:
-    return frozenset[str]().union(*(part.kept for part in parts))
 
 
 _Table = dict[str, NDArray[np.int64]]
@@ -130,7 +72,7 @@ class Joins:
         find out."""
         if relation not in self._known:
             try:
-                self._known[relation] = None if self._has_too_much(relation) else prod(map(self._estimated, _apart(relation)))
+                self._known[relation] = None if self._has_too_much(relation) else prod(map(self._estimated, apart(relation)))
             except TooLarge:
                 self._known[relation] = None
                 self._too_large += [relation.parts] if isinstance(relation, Join) and relation.is_whole else []
@@ -145,7 +87,7 @@ class Joins:
             return 1.0
         if isinstance(relation, Scan) and (stored_once := self._positions(relation)) is not None:
             return stored_once
-        places = {(scan, index): scan.indices.index(index) for scan, index in _sampled(relation, relation.kept)}
+        places = {(scan, index): scan.indices.index(index) for scan, index in sampled(relation, relation.kept)}
         outermost = sorted((pair for pair in places if places[pair] == min(places.values())), key=str)
         fibres = {pair: self._fibres(*pair) for pair in outermost}
         _, index = pair = max(outermost, key=lambda pair: fibres[pair].max(initial=0) / max(fibres[pair].sum(), 1))
@@ -153,7 +95,7 @@ class Joins:
         values = np.flatnonzero(stored)
         values, total = values[np.argsort(-stored[values], kind="stable")], int(stored.sum())
         wanted = len(values) if total <= SAMPLE else max(HEAVIEST, len(values) * SAMPLE // total)
-        everything = wanted == len(values) and _is_nested(relation) and self._is_small(relation)
+        everything = wanted == len(values) and is_nested(relation) and self._is_small(relation)
         while wanted:
             weights = _weights(values, wanted, len(stored))
             try:
@@ -284,30 +226,6 @@ class Joins:
         if self._extents[index] > MOST_EXTENT:
             raise TooLarge
         return self._extents[index]
-
-
-def _is_nested(relation: Relation) -> bool:
-    return isinstance(relation, Join) and any(isinstance(part, Join) for part in relation.parts)
-
-
-def _apart(relation: Relation) -> list[Relation]:
-    """Return the parts of a relation that have no index in common, whose combinations are all pairs of theirs."""
-    groups: list[tuple[frozenset[str], frozenset[Relation]]] = []
-    for part in relation.parts if isinstance(relation, Join) else (relation,):
-        near = [group for group in groups if group[0] & part.kept]
-        groups = [group for group in groups if group not in near]
-        groups.append((part.kept.union(*(group[0] for group in near)), frozenset((part,)).union(*(group[1] for group in near))))
-    return [join(parts, indices & relation.kept) for indices, parts in groups]
-
-
-def _sampled(relation: Relation, kept: frozenset[str]) -> Iterator[tuple[Scan, str]]:
-    """Yield the indices that may be sampled, each with a scan that has it: those that nothing sums over."""
-    kept = kept & relation.kept
-    if isinstance(relation, Scan):
-        yield from ((relation, index) for index in relation.indices if index in kept)
-    else:
-        for part in relation.parts:
-            yield from _sampled(part, kept)
 
 
 def _weights(values: NDArray[np.int64], wanted: int, extent: int) -> NDArray[np.float64]:

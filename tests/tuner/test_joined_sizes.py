@@ -12,7 +12,8 @@ from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.forests.choice import sizes_of
 from sparsetune.compiler.space.forests.contraction import contraction_of
-from sparsetune.compiler.space.joins import Join, Joins, Scan
+from sparsetune.compiler.space.joins import Joins
+from sparsetune.compiler.space.relations import Join, Scan
 from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.tuner.costs import scalar_operations
 from sparsetune.tuner.problem import make_problem

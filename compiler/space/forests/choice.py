@@ -9,7 +9,8 @@ from math import inf
 
 from ...concrete.depth import MOST_FACTORS
 from ...deadline import TimeOver
-from ..joins import Joins, Scan, join
+from ..joins import Joins
+from ..relations import Scan, join
 from ..situation import FEW_FACTORS
 from .bound import LeastWork
 from .contraction import Contraction

@@ -12,7 +12,8 @@ from itertools import permutations
 
 from ...frozen import frozen
 from ..conversions import turning
-from ..joins import Joins, Scan, join
+from ..joins import Joins
+from ..relations import Scan, join
 from .bound import LeastWork
 from .choice import cheapest, paths_of
 from .contraction import Contraction

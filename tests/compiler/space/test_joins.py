@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 import sparsetune as st
 from sparsetune.compiler.space import joins as module
-from sparsetune.compiler.space.joins import Joins, Scan, join
+from sparsetune.compiler.space.joins import Joins
+from sparsetune.compiler.space.relations import Scan, join
 
 N = 1500
 
