@@ -21,7 +21,6 @@ from ..ir.nodes import (
     BOOL,
     I64,
     Allocate,
-    ArrayRef,
     Binary,
     Call,
     Cast,
@@ -31,8 +30,6 @@ from ..ir.nodes import (
     For,
     Function,
     If,
-    Load,
-    Node,
     Prefetch,
     SetVar,
     Step,
@@ -44,14 +41,15 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_steps, walk
+from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_steps
 from .folding import simplify_expression
-from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable, vector_form
+from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .manager import Setting
 from .narrow import WIDE, narrow_extents
 from .overlaps import overlapping_extents
 from .plan import REDUCTIONS, Chunk, Plan, begun, chunks_of, combined, first_values, make_plan
+from .register_arrays import register_lengths, vector_loops
 
 ACCUMULATORS = 4
 """The number of independent partial sums of a reduction: enough to hide the latency of additions."""
@@ -85,10 +83,10 @@ class _Pass:
         self.names: dict[tuple[str, int], str] = {}
 
     def run(self, body: Steps) -> Steps:
-        loops = self._vector_loops(body)
+        loops = vector_loops(body, self.lanes)
         if self.narrows:
             self.narrow = narrow_extents(loops, self.lanes)
-        lengths = {array: int(_constant(allocation.length)) for array, allocation in self._register_arrays(body).items()}
+        lengths = register_lengths(body, self.lanes)
         self.overlapping = overlapping_extents(loops, lengths)
         self._allot(lengths)
         return as_steps(self.statement(body))
@@ -114,33 +112,6 @@ class _Pass:
             if taken + len(chunks) <= REGISTERS:
                 found[array], taken = chunks, taken + len(chunks)
         return found
-
-    def _register_arrays(self, body: Steps) -> dict[str, Allocate]:
-        """Return the arrays that are only used as whole registers."""
-        arrays = {node.array: node for node in nodes_of(body, Allocate) if node.storage == "registers"}
-        arrays = {name: node for name, node in arrays.items() if isinstance(node.length, Const) and node.type.is_float}
-        if not arrays:
-            return arrays
-        allocations = Counter(node.array for node in walk(body) if isinstance(node, Allocate))
-        uses: Counter[str] = Counter()
-        fitting: Counter[str] = Counter()
-        for node in nodes_of(body, Load, Store, ArrayRef, Prefetch, Fill):
-            uses[node.array] += 1
-            if isinstance(node, Fill) and node.array in arrays:
-                fitting[node.array] += _covers(node.low, node.high, arrays[node.array])
-        for loop in self._vector_loops(body):
-            form = vector_form(loop, self.lanes)
-            whole = Counter(array for array, index, _ in element_accesses(loop.body) if mentions(index, {loop.variable.name}))
-            for array, number in whole.items():
-                if array in arrays and _covers(loop.low, loop.high, arrays[array]) and form and array not in form.displaced:
-                    fitting[array] += number
-        return {name: node for name, node in arrays.items() if fitting[name] == uses[name] and allocations[name] == 1}
-
-    def _vector_loops(self, node: Node) -> list[For]:
-        """Return the outermost loops that have a vector form."""
-        if isinstance(node, For) and is_vectorizable(node, self.lanes):
-            return [node]
-        return [loop for child in node.children if isinstance(child, Step) for loop in self._vector_loops(child)]
 
     def _chunks(self, extent: int) -> tuple[Chunk, ...]:
         """Return the vectors of a loop that is written out, or of a register array that such loops use."""
@@ -289,11 +260,6 @@ def _last_whole(low: int, high: int, width: int) -> Const:
 def _constant(expr: Value) -> int:
     assert isinstance(expr, Const)
     return int(expr.value)
-
-
-def _covers(low: Value, high: Value, allocation: Allocate) -> bool:
-    """Return whether constant bounds are those of a whole array."""
-    return isinstance(low, Const) and low.value == 0 and isinstance(high, Const) and high.value == _constant(allocation.length)
 
 
 def _with_first_values(statements: list[Step]) -> list[Step]:
