@@ -7,7 +7,6 @@ cost model says that it needs fewer products than one kernel for each expression
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,11 +20,11 @@ from .build.repeat import repeated
 from .concrete.affine import Viewed
 from .concrete.check import tensor_names
 from .concrete.given import CONSTANT_BOUND, checked_semiring
-from .concrete.loop_tag import PLAIN, LoopTag
+from .concrete.loop_tag import LoopTag
 from .concrete.one_pass import OnePass, Product
+from .concrete.one_pass_costs import dealt, far_rows, pass_time
 from .format import Format, dense_format
 from .lowering.tensor_types import TensorType
-from .native.machine import this_machine
 from .native.team import thread_count
 from .notation.nodes import Access, Affine, Assignment, Mul, accesses, index_subscript
 from .notation.value_types import TYPES
@@ -42,12 +41,6 @@ PAYS = 0.9
 
 LEAST_SAVED = 2_000
 """Least products that a pass must save, over all threads: deciding about operands not met before takes as long."""
-
-COPYING = 3
-"""Cost, in products, of one element of a thread's own copy of a result: it is set to zero, read and added."""
-
-ROWS_AHEAD = 8
-"""How many entries ahead rows of factors are prefetched, if the factors do not fit into a core's own cache."""
 
 _KEPT = 64  # passes that a process keeps at hand
 
@@ -157,7 +150,7 @@ def _wish(
     levels = tuple(_access(members[0], operand).subscripts[mode].index for mode in tree.format.order)
 
     def time(*some: Assignment) -> float:
-        return _time(_one_pass(some, operand, levels), tree.nodes, extents, shares) if some else 0.0
+        return pass_time(_one_pass(some, operand, levels), tree.nodes, extents, shares) if some else 0.0
 
     def gains(one: Assignment) -> bool:
         return time(*members) - time(*(other for other in members if other is not one)) < PAYS * time(one)
@@ -171,7 +164,7 @@ def _wish(
     constants = {name: extent for name, extent in extents.items() if name not in levels and 0 < extent <= CONSTANT_BOUND}
     return _Pass(
         members, operand, tree.format, tree.widths, tree.dtype, tuple(sorted(constants.items())), semiring,
-        _dealt(whole, tree.nodes, extents, shares), _far(whole, levels, extents, np.dtype(tree.dtype).itemsize),
+        dealt(whole, tree.nodes, extents, shares), far_rows(whole, levels, extents, np.dtype(tree.dtype).itemsize),
     )  # fmt: skip
 
 
@@ -255,36 +248,6 @@ def _nodes(tensor: Tensor) -> list[int]:
 
 def _width(tensor: Tensor, level: int) -> int:
     return 64 if any(array.itemsize == 8 for array in tensor.levels[level].parts.values()) else 32
-
-
-def _time(one: OnePass, nodes: Sequence[int], extents: Mapping[str, int], shares: int) -> float:
-    """Return the time of a pass, in products: with one thread, or with several and the copies that they need, whichever is less."""
-    work = one.work(nodes, extents)
-    return min(work, work / shares + _copied(one, extents, shares))
-
-
-def _copied(one: OnePass, extents: Mapping[str, int], shares: int) -> float:
-    elements = sum(math.prod(extents[name] for name in result.indices) for result in one.racing())
-    return COPYING * shares * elements
-
-
-def _dealt(one: OnePass, nodes: Sequence[int], extents: Mapping[str, int], shares: int) -> LoopTag:
-    """Return the tag of the outermost loop: threads run it, unless making copies for them takes longer."""
-    work = one.work(nodes, extents)
-    if shares == 1 or work / shares + _copied(one, extents, shares) >= work:
-        return PLAIN
-    race, chunk = "temporary" if one.racing() else "no_races", min(64, max(1, nodes[1] // (16 * shares)))
-    return LoopTag(unit="cpu_thread", race=race, chunking="dynamic", chunk=1 << chunk.bit_length() - 1)
-
-
-def _far(one: OnePass, levels: tuple[str, ...], extents: Mapping[str, int], size: int) -> tuple[tuple[Access, int], ...]:
-    """Return what the innermost loop over entries prefetches: the rows at its coordinates, if they do not fit into the core's cache."""
-    known = [access for product in one.products for access in (product.target, *product.factors)]
-    every = dict.fromkeys(access for access in known if levels[-1] in access.indices)
-    near = max((cache.bytes for cache in this_machine().caches if cache.level <= 2), default=0)
-    if size * sum(math.prod(extents[name] for name in access.indices) for access in every) <= near:
-        return ()
-    return tuple((Access(access.tensor), ROWS_AHEAD) for access in every)
 
 
 @lru_cache(_KEPT)
