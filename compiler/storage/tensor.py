@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..format import Format, parse_format
 from ..frozen import frozen
 from ..native.memory import readable_bytes
 from ..shown import shown
+from .array_operators import ArrayOperators
 from .level_arrays import LevelArrays
 from .sealed import pin
 from .shape import checked_shape
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @frozen(eq=False, repr=False)
-class Tensor:
+class Tensor(ArrayOperators):
     """A tensor in some format. This library never changes one in place.
 
     Args:
@@ -50,10 +50,6 @@ class Tensor:
     levels: tuple[LevelArrays, ...]
     values: NDArray[Any]
     fill_value: Any = 0
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """Apply a NumPy function to the stored values if it maps 0 to 0; operators are those of ``compiler.operators``."""
-        return NotImplemented if method != "__call__" or keywords else _operators().applied(ufunc, inputs)
 
     def __post_init__(self) -> None:
         from .check import check
@@ -246,25 +242,6 @@ class Tensor:
 
         return unblock(self, shape, format)
 
-    def sum(self, axis: int | tuple[int, ...] | None = None, dtype: DTypeLike | None = None, out: None = None) -> Any:
-        """Return the sum over modes: a scalar for all of them, an ndarray if one mode is left, else a sparse Tensor.
-
-        ``numpy.sum`` calls this with ``out``, which must be None.
-        """
-        from .arithmetic import sum_modes
-
-        if out is not None:
-            raise DataError("sums of a Tensor are not written into a given array; leave out= away")
-        return sum_modes(self, axis, dtype)
-
-    def max(self, axis: int | tuple[int, ...] | None = None, out: None = None) -> Any:
-        """Return the largest value over modes, zeros that are not stored included: as ``sum``, a scalar, an ndarray or a Tensor."""
-        from .arithmetic import max_modes
-
-        if out is not None:
-            raise DataError("the largest values of a Tensor are not written into a given array; leave out= away")
-        return max_modes(self, axis)
-
     def matvec(self, vector: Any) -> NDArray[Any]:
         """Return ``T @ vector``, for SciPy's solvers (``scipy.sparse.linalg.aslinearoperator``)."""
         return self @ np.asarray(vector)
@@ -272,55 +249,6 @@ class Tensor:
     def rmatvec(self, vector: Any) -> NDArray[Any]:
         """Return ``T.T @ vector``, for SciPy's solvers."""
         return self.T @ np.asarray(vector)
-
-    def __pow__(self, exponent: Any) -> Tensor:
-        return _operators().power(self, exponent)
-
-    def __add__(self, other: Any) -> Any:
-        return _operators().elementwise("+", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _operators().elementwise("+", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _operators().elementwise("-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _operators().elementwise("-", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _operators().elementwise("*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _operators().elementwise("*", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _operators().elementwise("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _operators().elementwise("/", other, self)
-
-    def __neg__(self) -> Tensor:
-        return _operators().negated(self)
-
-    def __abs__(self) -> Tensor:
-        return _operators().absolute(self)
-
-    def __matmul__(self, other: Any) -> Any:
-        from .arithmetic import matmul
-
-        return matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        from .arithmetic import rmatmul
-
-        return rmatmul(self, other)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return a slice: an integer drops a mode, a range keeps it; a scalar when every mode is given an integer."""
-        from .arithmetic import take_slice
-
-        return take_slice(self, key)
 
     def __array__(self, *_args: object, **_keywords: object) -> NDArray[Any]:
         if sys._getframe(1).f_globals.get("__name__", "").startswith("scipy.sparse"):
@@ -337,11 +265,6 @@ class Tensor:
 
     def __bool__(self) -> bool:
         raise NotImplied("the truth of a Tensor is not defined; look at .nnz, or at .values for a scalar")
-
-
-def _operators() -> Any:
-    """Return the module of ``+ - * /``, imported at first use: it needs the whole compiler, which storage must not import."""
-    return import_module("..operators", __package__)
 
 
 def _opaque(tensor: Tensor) -> NDArray[Any]:
