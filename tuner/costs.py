@@ -10,11 +10,10 @@ Matrix products by BLAS have a cost of their own (``routines``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where
-from ..compiler.format import Format
 from ..compiler.ir.limits import LONGEST_ROW
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
@@ -26,6 +25,7 @@ from ..compiler.space.distances import LANES, REGISTERS, START, cleared
 from ..compiler.space.situation import Situation
 from .constants import machine_constants
 from .cut_rows import CutRows
+from .encodings import converted_operands
 from .loads import Loads
 from .problem import Problem
 from .routines import matrix_product
@@ -59,21 +59,6 @@ def scalar_operations(problem: Problem, program: Program, sources: Mapping[str, 
     Iterations are counted as for ``operations``.
     """
     return _Costs(problem, program, sources).scalar_operations()
-
-
-def converted_entries(problem: Problem, program: Program, sources: Mapping[str, str]) -> int:
-    """Return how many entries of operands a program converts; other views of the same memory convert nothing."""
-    return sum(entries for entries, _, _ in _converted(problem, program, sources))
-
-
-def _converted(problem: Problem, program: Program, sources: Mapping[str, str]) -> Iterator[tuple[int, Format, Format]]:
-    """Yield the operands that a program converts: their entries, their format and the one that they get."""
-    for read, form in program.conversions:
-        name = sources.get(read.tensor, read.tensor)
-        if name in problem.formats and form.in_memory != problem.formats[name].in_memory:
-            operand = problem.operand(name)
-            if operand is not None:
-                yield len(operand.values), problem.formats[name], form
 
 
 def _start_operations() -> float:
@@ -301,6 +286,6 @@ class _Costs(Loads, Stepping, CutRows):
         return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
 
     def _conversions(self) -> float:
-        converted = _converted(self._problem, self._program, self._sources)
+        converted = converted_operands(self._problem, self._program, self._sources)
         begun = _CONVERTED / machine_constants().operation
         return sum(begun * stored.is_dense + entries * converting(stored, wanted) for entries, stored, wanted in converted)

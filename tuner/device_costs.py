@@ -17,8 +17,8 @@ from ..compiler.errors import ScheduleError
 from ..compiler.frozen import frozen
 from ..compiler.schedule.apply import apply_schedule
 from ..compiler.space.candidates import Candidate
-from .costs import converted_entries
 from .device_work import DeviceWork, Work
+from .encodings import converted_entries
 from .parameters import Settled
 from .problem import Problem
 

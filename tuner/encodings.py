@@ -1,4 +1,4 @@
-"""Other encodings of a problem's operands.
+"""Other encodings of a problem's operands, and which operands a program converts.
 
 Some take fewer bytes: half of a symmetric matrix (``symmetric``), coordinates of two bytes (``narrow``), coordinates stored once for rows
 that look alike (``patterned``). One lays short rows side by side, so that vectors compute several at once (``sliced``). Whether an operand
@@ -7,7 +7,7 @@ can be encoded depends on its values and coordinates, not on its format.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..compiler.concrete.mirrored import is_mirrored
@@ -72,6 +72,21 @@ def encodings_hold(problem: Problem, program: Program) -> bool:
     copies = ((read.tensor, read.stored) for read in program.statement.reads if read.stored is not None)
     wanted = (*((read.tensor, form) for read, form in program.conversions), *copies)
     return all(_holds(problem, name, form) for name, form in wanted)
+
+
+def converted_entries(problem: Problem, program: Program, sources: Mapping[str, str]) -> int:
+    """Return how many entries of operands a program converts; other views of the same memory convert nothing."""
+    return sum(entries for entries, _, _ in converted_operands(problem, program, sources))
+
+
+def converted_operands(problem: Problem, program: Program, sources: Mapping[str, str]) -> Iterator[tuple[int, Format, Format]]:
+    """Yield the operands that a program converts: their entries, their format and the one that they get."""
+    for read, form in program.conversions:
+        name = sources.get(read.tensor, read.tensor)
+        if name in problem.formats and form.in_memory != problem.formats[name].in_memory:
+            operand = problem.operand(name)
+            if operand is not None:
+                yield len(operand.values), problem.formats[name], form
 
 
 def _holds(problem: Problem, name: str, form: Format) -> bool:

@@ -29,7 +29,8 @@ from ..compiler.space.selection import CLOSED, DRAWN, ENCODINGS, RULES, UNDOMINA
 from ..compiler.space.situation import Situation
 from ..compiler.space.template import Open, Part, Template, Value
 from .asymptotic.screening import Screening, beaten
-from .costs import converted_entries, operations
+from .costs import operations
+from .encodings import converted_entries
 from .kernels import default_keeps_bound, lowers
 from .limits import workspace_elements
 from .model import Ranked, nothing_within, problem_candidates, rank
