@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.storage.tensor import Tensor, level_extent
 from .features import remembered
+from .prefetches import LINE
 from .problem import Problem
 
 _STRETCHES = 16  # between fewer there may be the few long rows of a matrix, which choose what no other row does
 _MOST = 2**17  # most coordinates that are looked at, in all halves together
 _HALF = 2 / 3  # a half in parts of what the cache holds
 _TRIES, _ENOUGH = 4, 1.15  # tries to find a half of the right size, and how far off it may be
+_USUAL_BYTES = {1: 2**15, 2: 2**20}  # bytes of the first and second level of cache where the system does not tell
+_AFAR = 0.25  # share of misses from which on a loop waits for what it gathers, and not for what it reads in order
 
 
 def scattered_share(tensor: Tensor, level: int, rows: float, lines: float = 1.0) -> float:
@@ -100,3 +104,36 @@ def stored_reads(problem: Problem) -> Iterator[tuple[Access, Tensor]]:
         tensor = problem.operand(access.tensor)
         if tensor is not None and not tensor.format.is_dense and access.is_plain:
             yield access, tensor
+
+
+def is_summed(problem: Problem, name: str, originals: tuple[str, ...]) -> bool:
+    """Return whether the rows of an operand that some indices choose are summed up: the result has none of the rows' own indices."""
+    read = [access for access in accesses(problem.assignment.value) if access.tensor == name]
+    along = {index for access in read for index in access.indices}.difference(originals)
+    return bool(along) and along.isdisjoint(problem.assignment.target.indices)
+
+
+def gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
+    """Return whether much of what stored coordinates of some indices gather from a dense operand is not in the second-level cache."""
+    named = ((name, problem.operand(name)) for name in problem.formats)
+    dense = [(name, operand) for name, operand in named if operand is not None and operand.format.is_dense]
+    near = level_bytes(2)
+    return any(
+        missed_share(problem, operand, name, near, *where) > _AFAR for name, operand in dense for where in chosen_by(problem, originals)
+    )
+
+
+def missed_share(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
+    """Return the share of the rows of a dense operand, chosen by an index, that come from outside a cache of so many bytes. The entries
+    that choose them pass through the cache as well. The second level of cache and those beyond fetch all of the next row ahead where rows
+    follow one another, the first one the next line alone."""
+    if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
+        return 0.0
+    row, entry = operand.nbytes / max(1, problem.extents[index]), tensor.nbytes / max(1, len(tensor.values))
+    lines = row / LINE if cache <= level_bytes(1) else 1.0
+    return scattered_share(tensor, level, cache / max(row + entry, 1.0), lines)
+
+
+def level_bytes(level: int) -> int:
+    """Return the bytes of the first or second level of cache."""
+    return next((cache.bytes for cache in this_machine().caches if cache.level == level), _USUAL_BYTES[level])

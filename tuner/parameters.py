@@ -27,9 +27,9 @@ from ..compiler.storage.positions import stored_prefixes
 from ..compiler.storage.tensor import Tensor
 from ..compiler.units import UNITS
 from .constants import Constants, machine_constants
-from .gathers import begun_by, chosen_by, scattered_share, stored_reads
+from .gathers import begun_by, chosen_by, gathers_from_afar, is_summed, level_bytes, missed_share, stored_reads
 from .legality import applied
-from .prefetches import LINE, Gathered, distance_ahead, own_share, time_of_prefetches
+from .prefetches import Gathered, distance_ahead, own_share, time_of_prefetches
 from .problem import Problem
 from .row_ends import UNROLLED, row_ends
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
@@ -43,8 +43,6 @@ _ELSEWHERE = 1.03  # time of a loop whose rows another thread had the last time,
 _GIVEN = 1.08  # the same for a way of sharing of which nothing is known here, over even shares
 _AS_WRITTEN = 1.02  # factor on the time of a sharing that a template prescribes, so that it is chosen only for a clear gain
 _CHUNKS = 2  # least chunks a thread: with fewer, a thread with one more than others works much longer
-_USUAL_BYTES = {1: 2**15, 2: 2**20}  # bytes of the first and second level of cache where the system does not tell
-_AFAR = 0.25  # share of misses from which on a loop waits for what it gathers, and not for what it reads in order
 _FEW_ROWS = 2**9  # most rows with which a call takes no longer than looking for a better schedule; their ends are not looked at
 _NEAR_SHARE = 0.25  # share of the last level of cache up to which entries come as fast as short rows are summed
 _CACHE_SHARE = 0.5  # share of the last level of cache that one operand has to itself
@@ -218,7 +216,7 @@ def _prefetched(
         loops = chain(candidate.program.statement, ())
         begun = bool(loops) and any(found is operand for _, found in begun_by(problem, graph.originals(loops[0])))
         far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
-        if begun and far is not None and operand.nbytes > _level_bytes(2) and _gathers_from_afar(problem, originals):
+        if begun and far is not None and operand.nbytes > level_bytes(2) and gathers_from_afar(problem, originals):
             return far, machine_constants().stream_miss
         return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
     places = _chosen_inside(problem, candidate, hole.usual, originals)
@@ -262,11 +260,11 @@ def _gathered(
     operand = problem.operand(name)
     if operand is None or not operand.format.is_dense:
         return Gathered(0.0, 0.0, 1.0)
-    summed = _is_summed(problem, name, originals)
-    second = _level_bytes(2) if not summed else int(_SUMMED_SHARE * _level_bytes(2))
+    summed = is_summed(problem, name, originals)
+    second = level_bytes(2) if not summed else int(_SUMMED_SHARE * level_bytes(2))
     near, outside, far = (
-        max((_scattered(problem, operand, name, size, *where) for where in places), default=0.0)
-        for size in (_level_bytes(1), second, int(_CACHE_SHARE * this_machine().last_level_cache))
+        max((missed_share(problem, operand, name, size, *where) for where in places), default=0.0)
+        for size in (level_bytes(1), second, int(_CACHE_SHARE * this_machine().last_level_cache))
     )
     near, far = max(near, outside), min(far, outside)
     read = (access for access in accesses(problem.assignment.value) if access.tensor == name)
@@ -274,36 +272,3 @@ def _gathered(
     row = operand.nbytes / max(rows, 1)
     gains = machine_constants().prefetched(summed)
     return Gathered(near, row, time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each)))
-
-
-def _is_summed(problem: Problem, name: str, originals: tuple[str, ...]) -> bool:
-    """Return whether the rows of an operand that some indices choose are summed up: the result has none of the rows' own indices."""
-    read = [access for access in accesses(problem.assignment.value) if access.tensor == name]
-    along = {index for access in read for index in access.indices}.difference(originals)
-    return bool(along) and along.isdisjoint(problem.assignment.target.indices)
-
-
-def _gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
-    """Return whether much of what stored coordinates of some indices gather from a dense operand is not in the second-level cache."""
-    named = ((name, problem.operand(name)) for name in problem.formats)
-    dense = [(name, operand) for name, operand in named if operand is not None and operand.format.is_dense]
-    near = _level_bytes(2)
-    return any(
-        _scattered(problem, operand, name, near, *where) > _AFAR for name, operand in dense for where in chosen_by(problem, originals)
-    )
-
-
-def _scattered(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
-    """Return the share of the rows of a dense operand, chosen by an index, that come from outside a cache of so many bytes. The entries
-    that choose them pass through the cache as well. The second level of cache and those beyond fetch all of the next row ahead where rows
-    follow one another, the first one the next line alone."""
-    if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
-        return 0.0
-    row, entry = operand.nbytes / max(1, problem.extents[index]), tensor.nbytes / max(1, len(tensor.values))
-    lines = row / LINE if cache <= _level_bytes(1) else 1.0
-    return scattered_share(tensor, level, cache / max(row + entry, 1.0), lines)
-
-
-def _level_bytes(level: int) -> int:
-    """Return the bytes of the first or second level of cache."""
-    return next((cache.bytes for cache in this_machine().caches if cache.level == level), _USUAL_BYTES[level])

@@ -71,7 +71,8 @@ def test_rows_are_prefetched_where_no_cache_holds_them(monkeypatch: pytest.Monke
     matrix = generate("random:uniform:20000x20000:nnz=1e5", "csr")
     for last, expected in ((2**22, True), (2**24, False)):  # half of which has room for the 5 million bytes of the other operand, or not
         machine = replace(this_machine(), caches=(CacheLevel(2, 2**18, 64, 1), CacheLevel(3, last, 64, 2)))
-        monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda machine=machine: machine)
+        for module in ("parameters", "gathers"):
+            monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda machine=machine: machine)
         for threads in (1, 2):
             assert ("prefetch(j, X" in str(model_choice(spmm(matrix, threads=threads)))) == expected
 
@@ -82,7 +83,8 @@ def test_rows_that_are_summed_up_are_prefetched_from_nearer_by(threads: int, mon
     constants = Constants(prefetch_miss=1.0, summed_miss=1.3)
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
     machine = replace(this_machine(), caches=(CacheLevel(2, 2**18, 64, 1), CacheLevel(3, 2**25, 64, 2)))
-    monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+    for module in ("parameters", "gathers"):
+        monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     matrix, rows = generate("random:uniform:20000x20000:nnz=1e5", "csr"), np.ones((20_000, 20))
     products = make_problem("C(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": matrix, "U": rows, "V": rows}, "csr", threads=threads)
     assert "prefetch(j, V" in str(model_choice(products))
@@ -95,7 +97,7 @@ def test_rows_that_are_summed_up_are_prefetched_from_nearer_by(threads: int, mon
 )  # fmt: skip
 def test_far_rows_among_near_ones_are_asked_for_sooner(share: float, columns: int, ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_far=1.3))
-    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: share)
+    monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert f"prefetch(j, X, {ahead})" in str(model_choice(spmm(matrix, columns)))
 
@@ -107,7 +109,7 @@ def test_rows_of_operands_that_one_coordinate_chooses_are_all_prefetched_or_none
     """SDDMM with SpMM prefetched the rows that are multiplied and waited for those that are added: that took longer than no prefetches."""
     constants = Constants(prefetch_miss=1.0, prefetch_hit=1.0, prefetch_far=1.0, summed_miss=gain, summed_hit=gain, summed_far=gain)
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
-    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: 1.0)
+    monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: 1.0)
     matrix, rows = generate("random:uniform:2000x2000:nnz=1e4", "csr"), np.ones((2000, 32))
     operands = {"T": matrix, "C": rows, "D": rows, "E": rows}
     chosen = str(model_choice(make_problem("A(i,l) = T(i,j) * C(i,k) * D(j,k) * E(j,l)", operands, threads=1)))
@@ -119,7 +121,8 @@ def test_sums_over_rows_wait_for_them_where_these_take_more_than_half_of_the_sec
     constants = Constants(summed_hit=1.0, summed_miss=1.3, prefetch_hit=1.0, prefetch_miss=1.3)
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
     machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**20, 64, 1), CacheLevel(3, 2**25, 64, 2)))
-    monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+    for module in ("parameters", "gathers"):
+        monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
 
     def is_asked_for(size: int) -> tuple[bool, bool]:
         matrix, rows = generate(f"random:uniform:{size}x{size}:nnz={10 * size}", "csr"), np.ones((size, 16))
@@ -151,7 +154,7 @@ def test_rows_that_come_in_order_are_not_prefetched(monkeypatch: pytest.MonkeyPa
 def test_single_elements_are_no_rows_to_prefetch(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking for each by itself takes the place of vectors that gather several: one column is multiplied as a vector is."""
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.0, prefetch_far=1.3))
-    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: 1.0)
+    monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: 1.0)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert "prefetch(j, X" in str(model_choice(spmm(matrix, 2, threads)))
     assert "prefetch(j, X" not in str(model_choice(spmm(matrix, 1, threads)))
@@ -172,7 +175,8 @@ def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: 
 
     def last_level(size: int) -> None:
         machine = replace(this_machine(), caches=(CacheLevel(2, size, 64, 1),))
-        monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+        for module in ("parameters", "gathers"):
+            monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
 
     last_level(long.nbytes)
     far = spmv(long, threads)
@@ -231,7 +235,7 @@ def test_rows_that_few_long_rows_choose_are_counted() -> None:
 def test_a_few_misses_are_worth_prefetches_of_all_rows(share: float, asked: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They arrive while rows that are near are worked on, although asking for those costs something."""
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
-    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda *_: share)
+    monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert ("prefetch(j, X" in str(model_choice(spmm(matrix, 48, threads)))) == asked
 
@@ -243,7 +247,7 @@ def test_rows_are_asked_for_where_much_other_work_waits_for_them(
 ) -> None:
     """Short fibres of a tensor are summed, and their sums multiplied further, before the next rows come."""
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_miss=1.0, prefetch_far=1.0))
-    monkeypatch.setattr("sparsetune.tuner.parameters.scattered_share", lambda _, level, rows, lines: share if rows < 5e4 else 0.0)
+    monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda _, level, rows, lines: share if rows < 5e4 else 0.0)
     fibres = np.arange(4000)
     short = tensor((np.stack([fibres // 4, fibres % 4, RNG.integers(0, 3000, 4000)]), np.ones(4000)), "csf", (1000, 4, 3000))
     ones = {"B": np.ones((4, 16)), "C": np.ones((3000, 16))}
@@ -271,7 +275,8 @@ def test_prefetches_of_rows_in_the_first_level_of_cache_are_not_as_those_in_the_
 def test_entries_are_asked_for_far_ahead_where_what_they_choose_is_far(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into the second level of cache: the places for lines on their way to the first are left to what is gathered."""
     machine = replace(this_machine(), caches=(CacheLevel(2, 2**16, 64, 1), CacheLevel(3, 2**21, 64, 1)))
-    monkeypatch.setattr("sparsetune.tuner.parameters.this_machine", lambda: machine)
+    for module in ("parameters", "gathers"):
+        monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     assert "prefetch(j, A, 1024)" in spmv(generate("random:uniform:40000x40000:nnz=2e5", "csr"), threads)
     assert "prefetch(j, A, 1024)" not in spmv(generate("random:banded:40000:bandwidth=3", "csr"), threads)
     assert "prefetch(j, A, 1024)" not in spmv(generate("random:uniform:4000x4000:nnz=2e5", "csr"), threads)
