@@ -10,8 +10,9 @@ import scipy.sparse
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.asking import lookup
 from sparsetune.tuner.database import open_database
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.records import Decision, Measurement, Status
+from sparsetune.tuner.resolve import make_problem
 from tuner_samples import of_this_version
 
 EXPRESSION = "y(i) = A(i,j) * x(j)"

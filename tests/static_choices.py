@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner.model import model_choice
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 
 
 def with_rows(lengths: list[int]):

@@ -16,7 +16,8 @@ from sparsetune.tuner import session
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.measure.worker_process import Worker
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.search.space import Space
 from sparsetune.tuner.session import tune_problem
 from sparsetune.tuner.settings import Budget, Settings

@@ -23,7 +23,7 @@ from .costs import operations
 from .kernels import compile_problem
 from .measure.company import Company, Witness, crowded
 from .measure.sampling import Counters, least_of
-from .problem import make_problem
+from .resolve import make_problem
 from .row_ends import UNROLLED, row_ends
 from .widths import halved
 

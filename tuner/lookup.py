@@ -37,8 +37,9 @@ from .legality import usable
 from .limits import make_limits
 from .match import Match
 from .model import CHOICE_SECONDS, Choice, choice_deadline, further_seconds, static_choice
-from .problem import Problem, make_problem
+from .problem import Problem
 from .records import Decision, Measurement
+from .resolve import make_problem
 from .shares import USUAL_CHUNK, dynamic_excess, static_excess
 from .shipped import shipped_decisions
 from .urls import sqlite_path

@@ -21,7 +21,8 @@ from ..compiler.storage.tensor import Tensor
 from ..datasets import announced_shape
 from .extents import all_indices, known_extents, reads
 from .limits import make_limits
-from .problem import Problem, make_problem, require_target
+from .problem import Problem
+from .resolve import make_problem, require_target
 
 _POSITION_BYTES = 4
 

@@ -39,9 +39,10 @@ from .measure.policy import Policy
 from .measure.runner import Runner
 from .measure.worker_process import Worker
 from .model import FAR, expected_gain
-from .problem import Problem, make_problem
+from .problem import Problem
 from .progress import Progress, Report, shown_progress
 from .prune import check_stages, surviving_space
+from .resolve import make_problem
 from .search.samplers import USUAL_SAMPLER, Search, check_sampler
 from .search.space import Space
 from .settings import MOST_SEED, Budget, Settings

@@ -18,8 +18,9 @@ from .measure.helpers import Helpers
 from .measure.policy import Policy
 from .measure.worker_process import Worker
 from .operands import load_operands, load_tensor
-from .problem import Problem, make_problem
+from .problem import Problem
 from .progress import Report
+from .resolve import make_problem
 from .session import tune_problem
 from .settings import Budget
 from .suite_run import Run

@@ -16,7 +16,8 @@ from sparsetune.compiler.format import Format
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.candidates import candidates
 from sparsetune.tuner.asking import choose
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.whole_space import whole_space
 
 from .cases import Case, random_case

@@ -19,8 +19,9 @@ from sparsetune.tuner.costs import operations
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.windows import as_read, cut_out
 from sparsetune.tuner.model import model_choice, problem_candidates
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import surviving_space
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.searched import Beyond, Searched
 from sparsetune.tuner.subsections import combinations_found
 from sparsetune.tuner.whole_space import whole_space

@@ -14,10 +14,11 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.device_costs import USUAL, Device, device_cost, nanoseconds
 from sparsetune.tuner.device_work import DeviceWork, Work
 from sparsetune.tuner.model import expected_cost, static_choice
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.reports.gpu_fit import FITTED, Race, loss, moved, races
 from sparsetune.tuner.reports.gpu_rows import OURS, read_rows
 from sparsetune.tuner.reports.markdown import geometric_mean
+from sparsetune.tuner.resolve import make_problem
 
 ROOT = Path(__file__).parents[2]
 MEASURED = [row for row in read_rows(ROOT / "results" / "gpu.csv") if (row.part, row.who, row.right) == ("kernels", OURS, "yes")]

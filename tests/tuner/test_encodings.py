@@ -14,8 +14,9 @@ from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.tuner.costs import operations
 from sparsetune.tuner.encodings import encoded_schedules, foremost_encoded
 from sparsetune.tuner.legality import is_legal
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import surviving_space
+from sparsetune.tuner.resolve import make_problem
 
 HALF, NARROW, SLICED, PATTERNED = (f'convert(A, "dense, {kind}")' for kind in ("symmetric", "narrow", "sliced", "patterned"))
 

@@ -14,8 +14,8 @@ from sparsetune.tuner import beginning, session
 from sparsetune.tuner.commands.tune import as_json
 from sparsetune.tuner.database import open_database
 from sparsetune.tuner.measure.worker_process import Worker
-from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import Status
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.search.space import Space
 from tuner_campaigns import FAKE, campaign
 

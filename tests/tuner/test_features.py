@@ -14,8 +14,8 @@ from effort import calls
 from sparsetune.compiler.storage.construct import tensor
 from sparsetune.tuner import features
 from sparsetune.tuner.features import describe_input, distance, operand_features
-from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import Input
+from sparsetune.tuner.resolve import make_problem
 
 RNG = np.random.default_rng(0)
 

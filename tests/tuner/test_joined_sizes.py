@@ -16,7 +16,7 @@ from sparsetune.compiler.space.joins import Joins
 from sparsetune.compiler.space.relations import Join, Scan
 from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.tuner.costs import scalar_operations
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 N = 300
 

@@ -9,7 +9,8 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.kernels import legal_candidate
 from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.model import problem_candidates
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 
 
 def random_problem(seed: int) -> Problem:

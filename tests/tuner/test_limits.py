@@ -23,9 +23,10 @@ from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.limits import Limits, make_limits, workspace_elements
 from sparsetune.tuner.measure.finals import Burst, play
 from sparsetune.tuner.model import disagreements
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import surviving_space
 from sparsetune.tuner.records import Decision
+from sparsetune.tuner.resolve import make_problem
 from tuner_samples import of_this_version
 
 WRONG = [("memory_bound", -1), ("memory_bound", "x"), ("memory_bound", True), ("cache_share", 0), ("cache_share", 2)]

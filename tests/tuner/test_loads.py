@@ -17,7 +17,8 @@ from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner import costs
 from sparsetune.tuner.model import expected_cost, model_choice
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 
 CHAIN = "A(i,m) = T(i,j) * E(j,l) * F(l,m)"
 FIRST = "precompute(E(j,l) * F(l,m), [j, m], [j, m], w)"

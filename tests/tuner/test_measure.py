@@ -25,8 +25,9 @@ from sparsetune.tuner.measure.runner import Runner
 from sparsetune.tuner.measure.turn import Turn
 from sparsetune.tuner.measure.verify import Reference, difference, sampled_problem, tolerance_factor
 from sparsetune.tuner.measure.worker_process import Worker
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.records import SAMPLE, Status
+from sparsetune.tuner.resolve import make_problem
 
 FAKE = (sys.executable, str(Path(__file__).parents[1] / "fake_worker.py"))
 RNG = np.random.default_rng(0)

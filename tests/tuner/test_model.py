@@ -18,7 +18,8 @@ from sparsetune.datasets.generate import generate
 from sparsetune.tuner import model
 from sparsetune.tuner.costs import operations
 from sparsetune.tuner.model import CHOICE_SECONDS, choice_deadline, model_choice
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 
 BY_TRANSPOSE = "C(i,j) = A(i,k) * A(j,k)"
 TRIANGLES = "t = A(i,j) * A(j,k) * A(i,k)"

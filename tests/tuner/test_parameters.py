@@ -23,7 +23,7 @@ from sparsetune.tuner.gathers import scattered_share
 from sparsetune.tuner.measure.company import Alone, Company, Look
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.parameters import largest_share
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.shares import ITERATION, chunks, dynamic_excess, largest_chunk, static_excess
 from static_choices import spmm, spmv, with_rows
 

@@ -14,7 +14,8 @@ from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.distances import FAR
 from sparsetune.tuner.passes import Passes
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 
 ROWS, COLUMNS = 150_000, 8
 """Of a matrix whose column sums go to a result that is larger than the near caches."""

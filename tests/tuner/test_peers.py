@@ -13,7 +13,7 @@ from sparsetune.tuner.comparison import OURS, OURS_BY_DEFAULT, OURS_UNTUNED, agr
 from sparsetune.tuner.measure.policy import Policy
 from sparsetune.tuner.peers import Peer, all_peers, choose_peers
 from sparsetune.tuner.peers.mkl_peer import MklPeer
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.settings import Settings
 
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from sparsetune.tuner.constants import Constants
 from sparsetune.tuner.gathers import scattered_share
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.prefetches import Gathered, own_share, time_of_prefetches
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 from static_choices import spmm, spmv
 
 pytestmark = pytest.mark.usefixtures("usual_constants")

@@ -20,8 +20,9 @@ from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.tuner import nests, prune
 from sparsetune.tuner.limits import Limits
 from sparsetune.tuner.model import model_choice, problem_candidates, rank
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import Stage, counted_stages, run_stages, surviving_space, undominated
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.search.space import Point
 
 RNG = np.random.default_rng(0)

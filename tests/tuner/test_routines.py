@@ -11,7 +11,8 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.costs import scalar_operations
 from sparsetune.tuner.kernels import compile_problem
 from sparsetune.tuner.model import expected_cost, model_choice
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.routines import matrix_product
 
 

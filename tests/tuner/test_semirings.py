@@ -15,7 +15,7 @@ from sparsetune.tuner.legality import is_legal
 from sparsetune.tuner.measure.patterns import stored_places
 from sparsetune.tuner.measure.semirings import evaluate_semiring
 from sparsetune.tuner.measure.verify import oracle_difference
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 RNG = np.random.default_rng(1)
 MATRIX = sp.csr_array(sp.random_array((30, 20), density=0.2, format="csr", rng=RNG))

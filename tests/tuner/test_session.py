@@ -26,9 +26,9 @@ from sparsetune.tuner.database.interchange import write_json_lines
 from sparsetune.tuner.measure.outcomes import Built
 from sparsetune.tuner.measure.runner import Runner
 from sparsetune.tuner.measure.worker_process import Worker
-from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.records import SAMPLE, Status
 from sparsetune.tuner.report.material import read_material
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.session import check_schedules, check_seed, make_budget
 from tuner_campaigns import ALL, FAKE, GOOD, SETTINGS, campaign, spmv
 

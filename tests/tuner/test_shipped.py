@@ -8,7 +8,8 @@ import scipy.sparse
 from sparsetune.compiler.errors import DatabaseError
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner import reason, shipped
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.urls import SHIPPED
 
 

@@ -11,7 +11,7 @@ from growing_work import Works, operands_of
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.tuner.explore import explore
 from sparsetune.tuner.lookup import NOTHING, lookup_problem
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 EXTENTS = (12, 48)
 FEW = (

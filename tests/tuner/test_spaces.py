@@ -30,8 +30,9 @@ from sparsetune.compiler.space.situation import Situation, Structure, further
 from sparsetune.compiler.space.space import ScheduleSpace
 from sparsetune.compiler.space.template import Template
 from sparsetune.compiler.storage.construct import tensor
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import other_compilers, surviving_space
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.searched import Searched
 from sparsetune.tuner.whole_space import whole_space
 

@@ -11,7 +11,7 @@ import pytest
 from lookup_records import EXPRESSION, PARALLEL, UNROLLED, add, decided, look, operands, problem
 from sparsetune.tuner import environment, kernels, legality
 from sparsetune.tuner.asking import lookup
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 pytestmark = pytest.mark.usefixtures("no_model")
 

@@ -8,8 +8,8 @@ from sparsetune.datasets.generate import generate
 from sparsetune.tuner import costs
 from sparsetune.tuner.constants import Constants
 from sparsetune.tuner.model import expected_cost
-from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reports.workloads import KERNELS, operands_of
+from sparsetune.tuner.resolve import make_problem
 
 SHARED = "parallelize(i, cpu_thread, no_races, static)"
 FIBRES = "precompute(T(i,j,k) * C(k,r), r, r, w)"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...datasets.generate import generate
-from ..problem import Problem, make_problem
+from ..problem import Problem
+from ..resolve import make_problem
 
 
 @dataclass(frozen=True)

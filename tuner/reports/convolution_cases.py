@@ -24,7 +24,8 @@ from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ..kernels import compile_problem
 from ..lookup import lookup_in
-from ..problem import Problem, make_problem
+from ..problem import Problem
+from ..resolve import make_problem
 from ..session import tune
 from .convolution_layers import FIRST, RESNET50, Layer
 from .sparsifier import programs, sparsified

@@ -17,7 +17,8 @@ from ...compiler.storage.tensor import Tensor
 from ...datasets.catalogue import local_files
 from ...datasets.inputs import announced_shape, load
 from ..extents import known_extents, reads
-from ..problem import Problem, make_problem
+from ..problem import Problem
+from ..resolve import make_problem
 from .workloads import KERNELS, KernelCase, operands_of
 
 Thing = TypeVar("Thing")

@@ -15,7 +15,8 @@ from ...compiler.native.machine import this_machine
 from ...compiler.notation.nodes import Access, accesses
 from ...compiler.notation.parser import parse
 from ...datasets.generate import generate
-from ..problem import Problem, make_problem
+from ..problem import Problem
+from ..resolve import make_problem
 
 
 @frozen

@@ -15,7 +15,8 @@ from ...compiler.space.library import schedules_for
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ..model import model_choice
-from ..problem import Problem, make_problem
+from ..problem import Problem
+from ..resolve import make_problem
 from .gpu_tensor_mappings import MTTKRP, TTM, TTMC, TTV
 from .gpu_work import lengths, products
 

@@ -16,7 +16,8 @@ from ...compiler.notation.parser import parse
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ..extents import known_extents, reads
-from ..problem import Problem, make_problem
+from ..problem import Problem
+from ..resolve import make_problem
 from .workloads import random_dense
 
 THREADS = 2

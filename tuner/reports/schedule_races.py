@@ -12,7 +12,7 @@ from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ..kernels import compile_problem
-from ..problem import make_problem
+from ..resolve import make_problem
 from .race import Pace
 from .records import Row
 from .speed import nest_runs, rows_of_race

@@ -21,7 +21,8 @@ from ...compiler.storage.aligned import aligned_empty
 from ...compiler.storage.construct import tensor
 from ...compiler.storage.tensor import Tensor
 from ..extents import known_extents, reads
-from ..problem import Problem, make_problem
+from ..problem import Problem
+from ..resolve import make_problem
 
 SYNTHETIC: Mapping[str, str] = {
     "uni200k": "random:uniform:200000x200000:nnz=4e6",

@@ -25,7 +25,7 @@ from sparsetune.compiler.schedule.directives import CALLS, Call
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.compiler.space.forests.peeling import ForestRules
 from sparsetune.tuner.model import problem_candidates
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 EXPRESSIONS = {
     "gemm": "C(i,j) = 2 * A(i,k) * B(k,j)",

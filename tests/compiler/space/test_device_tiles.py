@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sparsetune as st
 from sparsetune.tuner.model import problem_candidates
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 RNG = np.random.default_rng(3)
 MATRIX = RNG.random((9, 7)) * (RNG.random((9, 7)) < 0.4)

@@ -14,8 +14,9 @@ from sparsetune.compiler.space.situation import Situation
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.asymptotic.screening import Screening, beaten
 from sparsetune.tuner.costs import operations
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import SWITCHES, surviving_space
+from sparsetune.tuner.resolve import make_problem
 
 RNG = np.random.default_rng(3)
 

@@ -12,8 +12,9 @@ from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.asymptotic.undominated import MOST_COSTS, MOST_OF_A_COST, undominated_schedules
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import surviving_space
+from sparsetune.tuner.resolve import make_problem
 
 RNG = np.random.default_rng(2)
 CASES = (

@@ -18,7 +18,7 @@ from sparsetune.compiler.space.forests.contraction import contraction_of
 from sparsetune.compiler.space.forests.likely import likely_paths
 from sparsetune.compiler.space.situation import FEW_FACTORS
 from sparsetune.tuner.model import model_choice
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 
 def chain(count: int, extent: int = 200, entries: int = 3) -> tuple[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.explore import explore
 from sparsetune.tuner.model import model_choice
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 TWO = "A(i,n) = T(i,j,k) * C(j,l) * D(k,l) * E(l,n)"
 TUCKER = "A(p,q,r,s) = T(i,j,k,l) * C(i,p) * D(j,q) * E(k,r) * F(l,s)"

@@ -16,7 +16,7 @@ from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.tuner.nightly import race
 from sparsetune.tuner.nightly.race import MOST_ROUNDS, ROOT, OlderFails, Side, SideLost, Task, checkout, contest
 from sparsetune.tuner.nightly.racer import placed
-from sparsetune.tuner.problem import make_problem
+from sparsetune.tuner.resolve import make_problem
 
 MATRIX = scipy.sparse.random_array((200, 200), density=0.02, rng=np.random.default_rng(0), format="csr")
 PROBLEM = make_problem("y(i) = A(i,j) * x(j)", {"A": MATRIX, "x": np.ones(200)}, threads=1)

@@ -24,12 +24,12 @@ from sparsetune.tuner.measure import limits
 from sparsetune.tuner.measure.company import Company
 from sparsetune.tuner.measure.limits import MachineLimits
 from sparsetune.tuner.nightly.changes import Change
-from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reason import reason
 from sparsetune.tuner.records import Decision
 from sparsetune.tuner.report import figures, material, write_report
 from sparsetune.tuner.report.importance import importance
 from sparsetune.tuner.report.material import Ratio, Run
+from sparsetune.tuner.resolve import make_problem
 from sparsetune.tuner.written import write_json
 
 KERNEL = "row_sum(point) = Weights(point,neighbour) * x(neighbour)"

@@ -9,8 +9,8 @@ from sparsetune.compiler.native.toolchain import available_compilers
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.kernels import Candidate
-from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.reports.one_memory import OneMemory
+from sparsetune.tuner.resolve import make_problem
 
 pytestmark = pytest.mark.skipif(not available_compilers(), reason="needs a C compiler")
 

@@ -30,8 +30,8 @@ from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.limits import workspace_elements
 from sparsetune.tuner.model import CHOICE_SECONDS, choice_deadline, model_choice, problem_candidates, rank
-from sparsetune.tuner.problem import make_problem
 from sparsetune.tuner.prune import surviving_space
+from sparsetune.tuner.resolve import make_problem
 
 CHAIN = "A(i,m) = B(i,j) * C(i,k) * D(j,k) * E(j,l) * F(l,m)"
 HAND = "loopfuse(4, true, []); loopfuse(3, true, [0])"

@@ -27,7 +27,8 @@ from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner.costs import scalar_operations
 from sparsetune.tuner.model import model_choice
-from sparsetune.tuner.problem import Problem, make_problem
+from sparsetune.tuner.problem import Problem
+from sparsetune.tuner.resolve import make_problem
 
 TTMC = "A(i,r,s) = T(k,j,i) * U(j,r) * V(k,s)"
 
