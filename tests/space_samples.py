@@ -117,3 +117,7 @@ def _value(value: Expr, point: Mapping[str, int], arrays: Mapping[str, np.ndarra
             return _value(numerator, point, arrays) / _value(denominator, point, arrays)
         case _:
             raise TypeError(value)
+
+
+CSR = {"A": "csr", "B": "csr", "C": "csr"}
+PRODUCT = "A(i,j) = B(i,k) * C(k,j)"

@@ -2,74 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
-from time import monotonic
 
 import pytest
+from search_runs import LARGE, MODELLED, SMALL, cost, run, study, text, threads
 from sparsetune.compiler.errors import TuningError
-from sparsetune.compiler.schedule import directives as d
-from sparsetune.compiler.space.template import Hole, Template, opened
 from sparsetune.tuner.search.allocator import Allocator
 from sparsetune.tuner.search.beyond import WithDraws
 from sparsetune.tuner.search.drawn import Drawn
 from sparsetune.tuner.search.samplers import SAMPLERS, Sampler, Search, choose_strategy, register_sampler
 from sparsetune.tuner.search.space import Point, Space
 from sparsetune.tuner.search.strategy import Exhaustive, Strategy
-
-CHUNK = Hole("chunk", (64, 1, 4, 16, 256))
-KIND = Hole("kind", ("static", "dynamic"))
-UNROLL = Hole("u", tuple(range(1, 9)))
-
-
-def threads(loop: str, **holes: Hole) -> Template:
-    return Template((opened(d.Parallelize(loop, "cpu_thread", "no_races", "static"), **holes),))
-
-
-SMALL = Space((threads("a", chunking=KIND), threads("b", chunk=CHUNK, chunking=KIND), threads("c")))
-LARGE = Space(
-    tuple(threads(f"t{number}", chunk=CHUNK, chunking=KIND).then(opened(d.Unroll("x", 1), factor=UNROLL)) for number in range(6))
-)
-
-
-def text(template: int, chunk: int, kind: str, unroll: int) -> str:
-    """Return a schedule of the large space."""
-    return f"parallelize(t{template}, cpu_thread, no_races, {kind}, {chunk}); unroll(x, {unroll})"
-
-
-KEPT = ("two-level", "tpe", "grouped-tpe")
-"""Samplers that keep studies."""
-
-MODELLED = (*KEPT, "local")
-"""Samplers that learn."""
-
-
-def study(space: Space, journal: Path | None = None, seed: int = 0, name: str = "tpe", trials: int = 6) -> Strategy:
-    return SAMPLERS[name].make(Search(space, trials, seed, journal, "test"))
-
-
-def cost(schedule: str) -> float | None:
-    """Return a made-up time: template 3 with a large chunk and small u is best; template 1 always fails."""
-    found = re.fullmatch(r"parallelize\(t(\d), cpu_thread, no_races, (\w+), (\d+)\); unroll\(x, (\d)\)", schedule)
-    assert found is not None
-    template, kind, chunk, unroll = found.groups()
-    if template == "1":
-        return None
-    return 1 + abs(int(template) - 3) + 100 / int(chunk) + (kind == "static") + 0.1 * int(unroll)
-
-
-def run(strategy: Strategy, count: int, time: Callable[[str], float | None] = cost) -> list[str]:
-    found = []
-    while len(found) < count and (proposal := strategy.ask()) is not None:
-        found.append(proposal.schedule)
-        strategy.tell(proposal, time(proposal.schedule))
-    return found
 
 
 def test_space() -> None:
@@ -138,43 +83,6 @@ def test_what_fails_is_avoided(name: str) -> None:
     assert sum("(t1," in schedule for schedule in found) <= 3
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_largest_seed_is_taken_up(tmp_path: Path, name: str) -> None:
-    for _ in range(2):
-        run(study(LARGE, tmp_path / "study.journal", seed=2**32 - 1, name=name), 2)
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_half_a_line_of_a_killed_process_is_cut_off(tmp_path: Path, name: str) -> None:
-    journal = tmp_path / "study.journal"
-    found = run(study(LARGE, journal, name=name), 4)
-    with journal.open("ab") as file:
-        file.write(b'{"op_code": 5, "worker' + b"x" * 5000)
-    found += run(study(LARGE, journal, name=name), 4)
-    assert all(json.loads(line) for line in journal.read_text().splitlines())
-    found += run(study(LARGE, journal, name=name), 4)
-    assert len(found) == 12
-    assert [path.name for path in tmp_path.iterdir()] == ["study.journal"]
-
-
-def test_journal_of_a_process_that_was_killed_while_it_wrote(tmp_path: Path) -> None:
-    """The next one does not wait for it."""
-    place = tmp_path / "study.journal"
-    program = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from sparsetune.tuner.search import journal\n"
-        "lock = journal._JournalLock(Path(sys.argv[1]))\n"
-        "lock.acquire()\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    run(study(LARGE, place), 1)
-    subprocess.run([sys.executable, "-c", program, str(place)], check=False)
-    begun = monotonic()
-    run(study(LARGE, place), 1)
-    assert monotonic() - begun < 20
-
-
 @pytest.mark.parametrize("name", ["two-level", "tpe", "grouped-tpe", "local", "random"])
 def test_same_seed_same_search(name: str) -> None:
     first = run(study(LARGE, seed=7, name=name), 30)
@@ -187,72 +95,6 @@ def test_known_schedules_are_not_proposed(name: str) -> None:
     strategy = study(LARGE, name=name)
     strategy.know(text(0, 64, "static", 1), 1.0)
     assert text(0, 64, "static", 1) not in run(strategy, 10)
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_study_is_taken_up(tmp_path: Path, name: str) -> None:
-    journal = tmp_path / "studies" / "s.journal"
-    before = run(study(LARGE, journal, name=name), 20)
-    again = study(LARGE, journal, name=name)
-    for schedule in before:
-        again.know(schedule, cost(schedule))
-    after = run(again, 20)
-    assert not set(before) & set(after)
-
-
-def test_structures_are_taken_up_without_being_told(tmp_path: Path) -> None:
-    before = run(study(LARGE, tmp_path / "s.journal", name="two-level"), 20)
-    assert not set(before) & set(run(study(LARGE, tmp_path / "s.journal", name="two-level"), 20))
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_trials_of_a_dead_process_are_failed(tmp_path: Path, name: str) -> None:
-    import optuna
-    from sparsetune.tuner.search.journal import open_storage
-
-    journal = tmp_path / "s.journal"
-    program = (
-        "import os, sys; sys.path[:0] = sys.argv[3:]\n"
-        "from pathlib import Path\n"
-        "from test_search import LARGE, study\n"
-        "strategy = study(LARGE, Path(sys.argv[1]), name=sys.argv[2]); strategy.ask(); strategy.ask(); os._exit(9)"
-    )
-    command = [sys.executable, "-c", program, str(journal), name, str(Path(__file__).parent)]
-    assert subprocess.run(command, check=False).returncode == 9
-    strategy = study(LARGE, journal, name=name)
-    storage = open_storage(journal)
-    states = [trial.state for one in storage.get_all_studies() for trial in storage.get_all_trials(one._study_id)]
-    assert states.count(optuna.trial.TrialState.FAIL) == 2
-    assert optuna.trial.TrialState.RUNNING not in states
-    assert len(run(strategy, 10)) == 10
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_unwritable_journal(tmp_path: Path, name: str) -> None:
-    from sparsetune.compiler.errors import DatabaseError
-
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DatabaseError, match="cannot keep the study"):
-        study(LARGE, tmp_path / "file" / "s.journal", name=name)
-
-
-def test_two_processes_do_not_measure_the_same(tmp_path: Path) -> None:
-    journal = tmp_path / "s.journal"
-    program = (
-        "import sys; sys.path[:0] = sys.argv[2:]\n"
-        "from pathlib import Path\n"
-        "from test_search import LARGE, study\n"
-        "strategy = study(LARGE, Path(sys.argv[1]), name='two-level')\n"
-        "print(*(strategy.ask().schedule for _ in range(5)), sep='|', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", program, str(journal), str(Path(__file__).parent)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        theirs = other.stdout.readline().strip().split("|")
-        strategy = study(LARGE, journal, name="two-level")
-        ours = [proposal.schedule for _ in range(5) if (proposal := strategy.ask()) is not None]
-        other.communicate()
-    assert len({*theirs, *ours}) == 10
 
 
 def test_several_are_asked_before_one_is_told() -> None:
@@ -295,19 +137,6 @@ def test_points_need_no_holes() -> None:
     found = run(study(space, name="two-level"), 100, lambda schedule: 1.0)
     assert len(found) == 9
     assert space.find(found[0]) == Point(0, ())
-
-
-def test_what_a_killed_process_left_waiting_is_not_measured_again(tmp_path: Path) -> None:
-    from sparsetune.tuner.search.journal import open_storage
-    from sparsetune.tuner.search.structure_study import StructureStudy
-
-    template = LARGE.templates[0]
-    study = StructureStudy(template, open_storage(tmp_path / "s.journal"), "s", 0)
-    usual, other = tuple(template.usual.values()), (256, "static", 4)
-    study._study.enqueue_trial(study._encoded(usual))
-    asked = study.ask(other, lambda values: values != usual)
-    assert asked is not None
-    assert asked[0] == other
 
 
 @dataclass
