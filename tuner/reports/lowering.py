@@ -41,13 +41,23 @@ _HERE = Path(__file__).resolve().parents[3]
 
 @frozen
 class Speed:
-    """Seconds of the import and until the first C, and schedules a second, each of the older version and of this one."""
+    """How fast both versions are.
+
+    Attributes:
+        imported, first: seconds of the import and until the first C; of the older version and of this one, as the others.
+        rate: schedules a second.
+        schedules: how many both accept.
+        lines: lines of C of all schedules.
+        alike: the gain of each schedule whose C has as many lines in both versions, within a tenth.
+    """
 
     kernel: str
     imported: tuple[float, float]
     first: tuple[float, float]
     rate: tuple[float, float]
     schedules: int
+    lines: tuple[int, int]
+    alike: tuple[float, ...]
 
 
 def measured(kernel: str, base: Path, rounds: int) -> Speed:
@@ -65,8 +75,13 @@ def measured(kernel: str, base: Path, rounds: int) -> Speed:
                 replies[version].extend([reply] if counts else [])
     both = set.intersection(*(set(reply["each"]) for version in replies for reply in version))
     imports, firsts = (tuple(min(reply[what] for reply in version) for version in replies) for what in ("import", "first"))
-    rates = tuple(len(both) / sum(min(reply["each"][one] for reply in version) for one in both) for version in replies)
-    return Speed(kernel, (imports[0], imports[1]), (firsts[0], firsts[1]), (rates[0], rates[1]), len(both))
+    before, now = ({one: min(reply["each"][one] for reply in version) for one in both} for version in replies)
+    rates = tuple(len(both) / sum(seconds for seconds, _ in version.values()) for version in (before, now))
+    lines = tuple(sum(count for _, count in version.values()) for version in (before, now))
+    alike = tuple(before[one][0] / now[one][0] for one in both if abs(now[one][1] - before[one][1]) <= before[one][1] / 10)
+    return Speed(
+        kernel, (imports[0], imports[1]), (firsts[0], firsts[1]), (rates[0], rates[1]), len(both), (lines[0], lines[1]), alike
+    )
 
 
 def _asked(request: Mapping[str, Any], folder: Path, byte_code: str) -> dict[str, Any]:
@@ -82,11 +97,13 @@ def page(speeds: list[Speed], base: str, rounds: int) -> str:
     """Return the page."""
     rows = [
         [one.kernel, str(one.schedules), *(f"{1e3 * seconds:.1f}" for seconds in one.first), f"{one.first[0] / one.first[1]:.2f}",
-         *(f"{rate:.0f}" for rate in one.rate), f"{one.rate[1] / one.rate[0]:.2f}"]
+         *(f"{rate:.0f}" for rate in one.rate), f"{one.rate[1] / one.rate[0]:.2f}", *map(str, one.lines)]
         for one in speeds
     ]  # fmt: skip
-    header = ("kernel", "schedules", "first, before (ms)", "now (ms)", "gain", "a second, before", "now", "gain")
+    timed = ("first, before (ms)", "now (ms)", "gain", "a second, before", "now", "gain")
+    header = ("kernel", "schedules", *timed, "lines of C, before", "now")
     imports = [min(one.imported[version] for one in speeds) for version in (1, 0)]
+    alike = [gain for one in speeds for gain in one.alike]
     firsts, rates = [one.first[0] / one.first[1] for one in speeds], [one.rate[1] / one.rate[0] for one in speeds]
     return f"""# From text to C
 
@@ -97,8 +114,10 @@ turn; no C compiler runs.
 
 {table(header, rows)}
 
-Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(rates):.2f} for further schedules. `import sparsetune`
-takes {1e3 * imports[0]:.2f} ms (before: {1e3 * imports[1]:.2f}).
+Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(rates):.2f} for further schedules;
+{geometric_mean(alike):.2f} for the {len(alike)} of {sum(one.schedules for one in speeds)} schedules whose C is as long as before, within a
+tenth. The others have more code now, such as forms for rows that are short or empty. `import sparsetune` takes
+{1e3 * imports[0]:.2f} ms (before: {1e3 * imports[1]:.2f}).
 """
 
 
