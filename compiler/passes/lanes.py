@@ -30,12 +30,12 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import block, mentions, nodes_of, substitute, walk
+from ..ir.rewrite import block, mentions, nodes_of, walk
 from .folding import simplify_expression
+from .linear_forms import ZERO, LinearForms, plus
 from .plan import REDUCTIONS, Plan
 
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "min", "max"))
-_ZERO = Const(0, I64)
 
 
 class NoVectors(Exception):
@@ -61,8 +61,7 @@ class Vectorizer:
         self.plan, self.place, self.lanes = plan, place, lanes
         self.number, self.accumulator, self.first, self.row = number, accumulator, first, row
         self.present = present
-        self.inlined: dict[str, Value] = {}
-        self.renamed: dict[str, Value] = {}
+        self.forms = LinearForms(plan)
         self.nested = 0
         self.displaced: set[str] = set()
         """Arrays with an access at a place other than the loop variable."""
@@ -90,10 +89,10 @@ class Vectorizer:
                 return self._store(array, index, value, op)
             case Prefetch():
                 return self._prefetch(statement)
-            case If(condition, then, otherwise) if self._uniform(condition):
-                return self._deeper(lambda: If(self._same(condition), self.statement(then), otherwise and self.statement(otherwise)))
-            case For() if not isinstance(statement.tag, Parallel) and self._uniform(statement.low) and self._uniform(statement.high):
-                low, high = self._same(statement.low), self._same(statement.high)
+            case If(condition, then, otherwise) if self.forms.uniform(condition):
+                return self._deeper(lambda: If(self.forms.same(condition), self.statement(then), otherwise and self.statement(otherwise)))
+            case For(_, low, high) if not isinstance(statement.tag, Parallel) and self.forms.uniform(low) and self.forms.uniform(high):
+                low, high = self.forms.same(low), self.forms.same(high)
                 return self._deeper(lambda: replace(statement, low=low, high=high, body=self.statement(statement.body), tag=None))
         raise NoVectors
 
@@ -107,17 +106,16 @@ class Vectorizer:
         if variable.name in self.plan.varying and not variable.type.is_float:
             if self._is_scattered(value):
                 return self._declare_places(variable, value)
-            uniform, scale = self._linear(value)
-            self.inlined[variable.name] = _linear_expression(uniform, scale, self.plan.variable)
+            self.forms.inline(variable, self._linear(value))
             return Steps(())
         if variable.name in self.plan.fixed and not self.nested:
-            return Declare(variable, self._same(value)) if self.number == 0 else Steps(())
+            return Declare(variable, self.forms.same(value)) if self.number == 0 else Steps(())
         kind = variable.type.vector(self.lanes) if variable.name in self.plan.varying else variable.type
         made = self.value(value)
         if kind.lanes == 1 and made.type.lanes > 1:
             raise NoVectors
         local = Var(self.plan.fresh(variable.name) if self.number else variable.name, kind)
-        self.renamed[variable.name] = local
+        self.forms.renamed[variable.name] = local
         return Declare(local, self._spread(made, kind))
 
     def _declare_places(self, variable: Var, value: Value) -> Step:
@@ -125,20 +123,21 @@ class Vectorizer:
 
         An offset that is the same for all lanes is kept separately, and is added to the base of gathers.
         """
-        origin = value.left if isinstance(value, Binary) and value.op == "+" and self._uniform(value.left) else None
+        origin = value.left if isinstance(value, Binary) and value.op == "+" and self.forms.uniform(value.left) else None
         stored = value.right if isinstance(value, Binary) and origin is not None else value
         widened = isinstance(stored, Cast) and variable.type == I64 and isinstance(stored.operand, Load)
         made = self.value(stored.operand if widened and isinstance(stored, Cast) else stored)
         local = Var(self.plan.fresh(variable.name) if self.number else variable.name, made.type)
         kind = variable.type.vector(self.lanes)
-        self.renamed[variable.name] = local if origin is None else Binary("+", self._same(origin), self._element(local, kind), kind)
+        place = local if origin is None else Binary("+", self.forms.same(origin), self._element(local, kind), kind)
+        self.forms.renamed[variable.name] = place
         return Declare(local, made)
 
     def _set(self, variable: Var, value: Value, op: str) -> Step:
-        if variable.name in self.inlined:
+        if variable.name in self.forms.inlined:
             raise NoVectors
         if variable.name in self.plan.inside:
-            local = self.renamed.get(variable.name)
+            local = self.forms.renamed.get(variable.name)
             if not isinstance(local, Var):
                 raise NoVectors
             made = self.value(value)
@@ -180,24 +179,25 @@ class Vectorizer:
             return Steps(())  # for the remainder, the vectors before have prefetched
         uniform, scale = self._linear(asked.index)
         if scale == 0:
-            return replace(asked, index=self._same(asked.index)) if self.number == 0 else Steps(())
+            return replace(asked, index=self.forms.same(asked.index)) if self.number == 0 else Steps(())
         if scale != 1 or asked.count != 1:
             raise NoVectors
         if self.row and self.number:
             return Steps(())
-        return replace(asked, index=_plus(uniform, self.place), count=self.row or self.lanes)
+        return replace(asked, index=plus(uniform, self.place), count=self.row or self.lanes)
 
     # Expressions
 
     def value(self, expr: Value) -> Value:
         """Return the value in all lanes: a vector, or a scalar if all lanes have the same value."""
-        if self._uniform(expr):
-            return self._hoist(self._same(expr), "value") if expr.type.is_float and not isinstance(expr, Var | Const) else self._same(expr)
+        if self.forms.uniform(expr):
+            shared = self.forms.same(expr)
+            return self._hoist(shared, "value") if expr.type.is_float and not isinstance(expr, Var | Const) else shared
         match expr:
             case Var(name):
-                if name not in self.renamed:
+                if name not in self.forms.renamed:
                     raise NoVectors
-                return self.renamed[name]
+                return self.forms.renamed[name]
             case Load(array, index, kind) if self._is_scattered(index):
                 return self._gather(array, index, kind)
             case Load(array, index, kind):
@@ -228,18 +228,12 @@ class Vectorizer:
 
     def _is_scattered(self, index: Value) -> bool:
         """Return whether an index has no linear form, and the loop may gather."""
-        if not self.plan.gathers:
-            return False
-        try:
-            self._linear(index)
-        except NoVectors:
-            return True
-        return False
+        return self.plan.gathers and self.forms.linear(index) is None
 
     def _register(self, array: str, index: Value, kind: Type) -> Var | None:
         """Return the variable for this chunk of a registers array, and note how the array is used."""
         uniform, scale = self._linear(index)
-        at_variable = scale == 1 and uniform == _ZERO
+        at_variable = scale == 1 and uniform == ZERO
         if not at_variable:
             self.displaced.add(array)
         name = self.plan.registers.get((array, self.first)) if at_variable else None
@@ -249,7 +243,7 @@ class Vectorizer:
         uniform, scale = self._linear(index)
         if scale != 1:
             raise NoVectors
-        return simplify_expression(_plus(self._hoist(uniform, "row"), self.place))
+        return simplify_expression(plus(self._hoist(uniform, "row"), self.place))
 
     def _hoist(self, expr: Value, part: str) -> Value:
         """Return a value that all chunks share; if it is loaded from memory, it is loaded once, before the first chunk."""
@@ -276,30 +270,11 @@ class Vectorizer:
         made = self._element(made, kind)
         return made if made.type == kind else Cast(made, kind)
 
-    def _uniform(self, expr: Value) -> bool:
-        return not mentions(expr, self.plan.varying)
-
-    def _same(self, expr: Value) -> Value:
-        return substitute(expr, self.renamed)
-
-    def _linear(self, expr: Value) -> tuple[Value, int]:
-        """Return (u, c) such that an integer expression is u + c * loop variable, u the same in all lanes."""
-        if isinstance(expr, Var) and expr.name in self.inlined:
-            expr = self.inlined[expr.name]
-        if self._uniform(expr):
-            return self._same(expr), 0
-        match expr:
-            case Var(name) if name == self.plan.variable.name:
-                return _ZERO, 1
-            case Binary("+" | "-" as op, left, right, _):
-                (a, m), (b, n) = self._linear(left), self._linear(right)
-                return simplify_expression(Binary(op, a, b, I64)), m + n if op == "+" else m - n
-            case Binary("*", left, Const(factor), _) | Binary("*", Const(factor), left, _):
-                a, m = self._linear(left)
-                return simplify_expression(Binary("*", a, Const(int(factor), I64), I64)), m * int(factor)
-            case Cast(operand, kind) if not kind.is_float and not operand.type.is_float:
-                return self._linear(operand)
-        raise NoVectors
+    def _linear(self, index: Value) -> tuple[Value, int]:
+        found = self.forms.linear(index)
+        if found is None:
+            raise NoVectors
+        return found
 
 
 def _vanishes(value: Value) -> bool:
@@ -312,14 +287,6 @@ def _vanishes(value: Value) -> bool:
         case Binary("*", left, right):
             return _vanishes(left) and _vanishes(right)
     return False
-
-
-def _linear_expression(uniform: Value, scale: int, variable: Var) -> Value:
-    return simplify_expression(Binary("+", uniform, Binary("*", variable, Const(scale, I64), I64), I64))
-
-
-def _plus(left: Value, right: Value) -> Value:
-    return simplify_expression(Binary("+", left, right, I64))
 
 
 def element_accesses(body: Step) -> Iterator[tuple[str, Value, bool]]:
