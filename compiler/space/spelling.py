@@ -8,14 +8,13 @@ the order of the loops and the rest is left to the compiler. Paths to loops are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from ..concrete.assembled import handing
 from ..concrete.concretize import Concretized
 from ..concrete.nodes import Assign, Forall, Program, Stmt, assignments, transform
-from ..concrete.said import operand_of, said_of
+from ..concrete.said import said_of
 from ..errors import ScheduleError
 from ..format import Format
 from ..notation.nodes import Access, Assignment, Expr, index_subscript, transform_expression
@@ -28,11 +27,10 @@ from ..schedule.schedule import Schedule
 from ..workspaces import keeps_entries
 from .layout import Layout, Nest
 from .naming import workspace_names
-from .reformat import concordant_format, kind_for_protocols, ordered_format
+from .reads import operands_read, told_apart, workspaces_read
+from .reformat import kind_for_protocols
 from .space import Member
 from .statements import workspace_number
-
-Told = TypeVar("Told")
 
 
 def spelled(member: Member, default: Concretized) -> Schedule:
@@ -205,7 +203,7 @@ class Speller:
         """Convert operands that all reads need in another format, and undo the default program's conversions that none needs."""
         wanted: dict[Access, set[Format]] = {access: set() for access, _ in self.default.program.conversions}
         for number in self.numbers:
-            for access, form, _ in self._operands(number):
+            for access, form, _ in operands_read(self.member, self.formats, number):
                 wanted.setdefault(access, set()).add(form)
         for access, forms in wanted.items():
             given = self.formats[access.tensor]
@@ -217,39 +215,16 @@ class Speller:
         """Convert single reads where equal accesses need different formats, and write the protocols of all."""
         for number in self.in_order():
             path = self.path(self.address(number)) or None
-            operands = list(self._operands(number))
+            operands = list(operands_read(self.member, self.formats, number))
             for access, place, form in told_apart([(access, form) for access, form, _ in operands]):
                 if form.in_memory != (said_of(access, self.program.conversions) or self.formats[access.tensor]).in_memory:
                     self.write(d.Convert(access, str(form.in_memory), place=place, path=path))
             if not self.member.nestings.protocols:
                 continue
             protocols = [(access, protocols) for access, _, protocols in operands]
-            for access, place, chosen in told_apart([*protocols, *self._workspaces(number)]):
+            spaces = {space.name: space.indices for space in self.program.workspaces}
+            for access, place, chosen in told_apart([*protocols, *workspaces_read(self.member, self.names, spaces, number)]):
                 self.write(d.ProtocolDirective(access, chosen, place=place, path=path))
-
-    def _operands(self, number: int) -> Iterator[tuple[Access, Format, tuple[str, ...]]]:
-        """Yield the sparse operands that a statement reads: the format that suits, and the protocols of its levels, outermost first.
-
-        Where a space has no protocols to choose, only the order of the format's levels changes, to that of the loops.
-        """
-        for place, read in enumerate(self.member.nestings.stored(number)):
-            if not self.member.nestings.protocols:
-                yield operand_of(read), ordered_format(read, self.formats[read.tensor], self.layout.enclosing[number]), ()
-                continue
-            chosen = tuple(self.layout.protocols.get((number, place, mode), "locate") for mode in range(len(read.subscripts)))
-            access = Access(read.tensor, read.subscripts, chosen)
-            form = concordant_format(access, self.formats[read.tensor], self.layout.enclosing[number])
-            yield operand_of(access), form, tuple(chosen[mode] for mode in form.order)
-
-    def _workspaces(self, number: int) -> Iterator[tuple[Access, tuple[str, ...]]]:
-        """Yield the workspaces that a statement reads, with the protocols of their modes."""
-        spaces = {space.name: space.indices for space in self.program.workspaces}
-        stored = len(self.member.nestings.stored(number))
-        for place, other in enumerate(self.table[number].workspaces, stored):
-            indices, order = spaces[self.names[other]], self.layout.workspaces[other]
-            if indices:
-                read = Access(self.names[other], tuple(map(index_subscript, indices)))
-                yield read, tuple(self.layout.protocols.get((number, place, order.index(name)), "locate") for name in indices)
 
     def _kinds(self) -> None:
         sparse = not self.formats[self.table.target.tensor].is_dense
@@ -306,15 +281,3 @@ def _nests_of(nest: Nest, around: tuple[Nest, ...]) -> Iterator[tuple[int, tuple
         yield nest.statement, here
     for part in nest.parts:
         yield from _nests_of(part, here)
-
-
-def told_apart(reads: Sequence[tuple[Access, Told]]) -> Iterator[tuple[Access, int | None, Told]]:
-    """Yield accesses with their values, once for equal accesses; numbered from 1 where values of equal accesses differ."""
-    alike: dict[Access, list[Told]] = {}
-    for access, told in reads:
-        alike.setdefault(access, []).append(told)
-    for access, several in alike.items():
-        if len(set(several)) == 1:
-            yield access, None, several[0]
-        else:
-            yield from ((access, place, told) for place, told in enumerate(several, 1))

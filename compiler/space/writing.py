@@ -22,7 +22,8 @@ from .defaults import with_default_protocols
 from .layout import Nest
 from .pieces import Treatment
 from .reading import with_modes
-from .spelling import Speller, told_apart
+from .reads import told_apart
+from .spelling import Speller
 from .whole import WholeSpace
 from .whole_plan import Plan
 
