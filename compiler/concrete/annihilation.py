@@ -51,10 +51,10 @@ def combined(value: Expr, parts: Sequence[Domain], add: str, complete: Callable[
         case Apply(_, arguments, everywhere):
             reading = [part for argument, part in zip(arguments, parts, strict=True) if not is_constant(argument)]
             return unite((EVERYWHERE, *reading)) if everywhere else unite(reading)
-        case Div(_, denominator):
+        case Div(_, denominator, everywhere):
             above, below = parts
             if is_constant(denominator):
-                return unite((EVERYWHERE, above)) if makes_nan(denominator) else above
+                return unite((EVERYWHERE, above)) if everywhere or makes_nan(denominator) else above
             return unite((EVERYWHERE, above, below) if complete() else (above, complement(below)))
         case _:
             raise TypeError(f"no domain of {type(value).__name__}")
@@ -114,7 +114,10 @@ class Patterns:
         if isinstance(value, Add):
             parts = tuple(part for part in kept if part is not None)
             return (parts[0] if len(parts) == 1 else value.rebuild(parts)), found
-        return value.rebuild(tuple(part or ZERO for part in kept)), found
+        made = value.rebuild(tuple(part or ZERO for part in kept))
+        if isinstance(made, Div) and is_constant(made.denominator) and not is_constant(value.children[1]) and complete():
+            return replace(made, everywhere=True), found  # a quotient by that constant alone would have the pattern of its numerator
+        return made, found
 
     def remaining(self, statement: Stmt, loops: Loops = (), inner: Domains = _NONE) -> Remaining:
         """Return the part of a statement inside some loops that has an effect; a producer stays only where its consumer does."""

@@ -165,17 +165,23 @@ class Mul(Expr):
 
 @frozen
 class Div(Expr):
-    """A quotient in IEEE arithmetic."""
+    """A quotient in IEEE arithmetic.
+
+    ``everywhere`` is set if the quotient has a value at all coordinates though its denominator is a constant: what is left of one
+    with operands, where none of these is stored (``concrete.annihilation``).
+    """
 
     numerator: Expr
     denominator: Expr
+    everywhere: bool = False
 
     @Kept
     def children(self) -> tuple[Expr, ...]:
         return (self.numerator, self.denominator)
 
     def rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return Div(*children, span=self.span)
+        numerator, denominator = children
+        return Div(numerator, denominator, self.everywhere, span=self.span)
 
 
 @frozen

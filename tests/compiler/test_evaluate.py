@@ -252,8 +252,8 @@ def test_results_that_cannot_be_had_name_a_sparse_format(extent: int) -> None:
 
 def test_an_expression_is_read_once_in_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    tokens = parser._tokens
-    monkeypatch.setattr(parser, "_tokens", lambda text: (read.append(text), tokens(text))[1])
+    tokens = parser.tokens_of
+    monkeypatch.setattr(parser, "tokens_of", lambda text: (read.append(text), tokens(text))[1])
     default("once_1(i) = A(i,j) * x(j)", {"A": MATRIX, "x": VECTOR})
     st.compile("once_2(i) = A(i,j) * x(j)")(A=MATRIX, x=VECTOR)
     st.evaluate_all(["once_3(i) = A(i,j) * x(j)", "once_4 = once_3(i)"], {"A": MATRIX, "x": VECTOR})
