@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from .runner import Failure, built, last_lines
 
 SECONDS = 20
 """A kernel that runs longer than this hangs."""
+LONG = 0.01
+"""A kernel that runs longer than this on 210 rows is not run on more: a workspace over all pairs of places takes 18 GB there."""
 
 EXPRESSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("y(i) = A(i,j) * x(j)", ("A=csr", "A=csc", "A=dcsr", "A=coo", "", "A=csr x=compressed", "A=csc x=compressed", "A=dcsr x=compressed",
@@ -196,10 +199,14 @@ def fault(case: Scheduled, made: Kernel, threads: Sequence[int] = (), times: int
             bound = made.bind_operands(arrays, count)
             for _ in range(times):
                 spoil(bound)
+                began = time.perf_counter()
                 found = bound.once() if times == 1 else bound()
+                long = time.perf_counter() - began > LONG
                 wrong = _difference(case, found, expected)
                 if wrong:
                     return f"{wrong}, shape {shape}, {pattern}, {count} threads"
+                if long and number == len(RUNS) - len(MANY_ROWS):
+                    return None
     return None
 
 
