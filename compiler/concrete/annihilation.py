@@ -5,7 +5,8 @@ What is not stored is the fill value, which annihilates products and is the iden
 pattern as it is, even 0, since 0 * inf is NaN. A quotient has the pattern of its numerator, for 0 / x is 0; and it has a value wherever
 its denominator is not stored, for 0 / 0 is NaN. A stored denominator may be 0 where the numerator is not stored. Such coordinates count
 only in the terms of a dense result that are not summed (``concrete.completeness``). A function has a value where one of its arguments
-has, and everywhere in a dense result if its value at 0 is not 0 (``Apply.everywhere``).
+has, and everywhere in a dense result if its value at 0 is not 0 (``Apply.everywhere``). Quotients and functions of ``2 + d`` keep
+their pattern where nothing of d is stored and 2 is left of it.
 
 Counting, legality, the schedule space and lowering differ in what they know of an access; each passes it as the domain of that access.
 """
@@ -115,8 +116,10 @@ class Patterns:
             parts = tuple(part for part in kept if part is not None)
             return (parts[0] if len(parts) == 1 else value.rebuild(parts)), found
         made = value.rebuild(tuple(part or ZERO for part in kept))
-        if isinstance(made, Div) and is_constant(made.denominator) and not is_constant(value.children[1]) and complete():
-            return replace(made, everywhere=True), found  # a quotient by that constant alone would have the pattern of its numerator
+        # A constant as such says nothing of the pattern; what a constant is left of had a value everywhere, and so has the whole.
+        left = any(part is not child and part is not None and is_constant(part) for part, child in zip(kept, value.children, strict=True))
+        if left and (isinstance(made, Apply) or (isinstance(made, Div) and complete())):
+            made = replace(made, everywhere=True)
         return made, found
 
     def remaining(self, statement: Stmt, loops: Loops = (), inner: Domains = _NONE) -> Remaining:

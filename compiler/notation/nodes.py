@@ -188,7 +188,8 @@ class Div(Expr):
 class Apply(Expr):
     """A function of values or a comparison: ``exp(A(i,j))``, ``max(a, b)``, ``a < b``; ``notation.functions`` defines them.
 
-    ``everywhere`` is set if the function acts on all coordinates, stored or not, because the result is dense and f(0) is not 0.
+    ``everywhere`` is set if the function acts on all coordinates, stored or not, because the result is dense and f(0) is not 0, or because
+    one of its arguments had a value everywhere, of which a constant is left (``concrete.annihilation``).
     """
 
     function: str

@@ -142,14 +142,25 @@ def test_numbers_of_python_are_weak(number: Any, dtype: str) -> None:
     assert default("C(i,j) = A(i,j) * c", {"A": small, "c": 300}, output_format="csr").values.tolist() == [300] * 3
 
 
+OF_SUMS = {
+    "C(j,i) / (2 + d(j) * d(j))": lambda c, d: c / (2 + d * d),
+    "min(C(j,i), 2 + d(j))": lambda c, d: np.minimum(c, 2 + d),
+    "max(d(j) - 2, C(j,i))": lambda c, d: np.maximum(c, d - 2),
+}
+"""Values of C and of a sum with a constant, which is 0 where C stores nothing."""
+
+
 @pytest.mark.cc
 @pytest.mark.parametrize("schedule", ["default", "split(j, j0, j1, 2)"])
 @pytest.mark.parametrize("kinds", [("csr", "compressed"), ("csr", "dense"), ("dcsr", "compressed"), ("csc", "compressed")])
-def test_quotients_by_a_sum_with_a_constant_have_a_value_where_its_operands_are_not_stored(kinds: tuple[str, str], schedule: str) -> None:
-    """0 / 2 is a value where d stores nothing, as 0 / (2 + d) is elsewhere, whichever operand is looked for first."""
+@pytest.mark.parametrize("value", OF_SUMS)
+def test_what_is_made_of_a_sum_with_a_constant_has_a_value_where_none_of_its_operands_is_stored(
+    value: str, kinds: tuple[str, str], schedule: str
+) -> None:
+    """0 / 2 is a value where d stores nothing, as 0 / (2 + d) is elsewhere, whichever operand is looked for first; so are others."""
     above, below = np.array([[0.0, 0.0, 4.0], [0.0, 6.0, 0.0]]), np.array([0.0, 2.0])
     factor = np.array([[np.nan, np.inf, 3.0], [np.inf, 1.0, np.nan]])
     operands = {"B": factor, "C": st.tensor(above, kinds[0]), "d": st.tensor(below, kinds[1]), "E": np.ones((2, 3))}
-    found = st.evaluate("Y(j,i) = B(j,i) * (C(j,i) / (2 + d(j) * d(j))) - E(j,i)", operands, schedule=schedule)
+    found = st.evaluate(f"Y(j,i) = B(j,i) * ({value}) - E(j,i)", operands, schedule=schedule)
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(found, factor * (above / (2 + below[:, None] ** 2)) - 1)
+        np.testing.assert_array_equal(found, factor * OF_SUMS[value](above, below[:, None]) - 1)

@@ -10,6 +10,8 @@ from plain_code import plain
 from scheduled_operands import MTTKRP, OPERANDS, SDDMM, SPGEMM, SPMM, SPMV, TTM, TTMC, TTV, T, dense, sparse
 from sparsetune.compiler.pipeline import compile_kernel
 
+pytestmark = pytest.mark.cc
+
 NONZEROS = "collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 16); parallelize(p0, cpu_thread, atomics)"
 REGISTERS = (
     "precompute(B(i,j,k)*C(j,r)*D(k,r), [r], [r], acc); precompute([0], B(i,j,k)*D(k,r), [r], [r], w); parallelize(i, cpu_thread, no_races)"
