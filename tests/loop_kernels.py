@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from short_nodes import plus
 from sparsetune.compiler.ir.nodes import (
     F64,
     I32,
@@ -36,10 +37,6 @@ def integer(value: int) -> Const:
 
 def variable(name: str) -> Var:
     return Var(name, I64)
-
-
-def plus(left: Value, right: Value) -> Value:
-    return Binary("+", left, right, I64)
 
 
 def times(left: Value, right: Value) -> Value:

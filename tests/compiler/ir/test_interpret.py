@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from loop_runs import function
+from short_nodes import whole
 from sparsetune.compiler.ir.interpret import interpret
 from sparsetune.compiler.ir.memory import InterpreterError
 from sparsetune.compiler.ir.nodes import (
@@ -44,10 +45,6 @@ from sparsetune.compiler.ir.printer import show_statement
 ARRAYS = {"a": ("f64", True), "crd": ("i32", False)}
 X, CAPACITY = Var("x", I64), Var("capacity", I64)
 ONE = Const(1.0, F64)
-
-
-def whole(value: int) -> Const:
-    return Const(value, I64)
 
 
 def run(*statements: Step) -> np.ndarray:

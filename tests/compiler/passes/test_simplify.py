@@ -6,6 +6,7 @@ import math
 
 import pytest
 from loop_runs import function
+from short_nodes import whole
 from sparsetune.compiler.codegen.c import print_c
 from sparsetune.compiler.ir.nodes import (
     BOOL,
@@ -36,10 +37,6 @@ from sparsetune.compiler.passes.simplify import simplify
 
 X, Y, F = Var("x", I64), Var("y", I64), Var("f", F64)
 TRUE, FALSE = Const(True, BOOL), Const(False, BOOL)
-
-
-def whole(value: int) -> Const:
-    return Const(value, I64)
 
 
 def number(value: float) -> Const:

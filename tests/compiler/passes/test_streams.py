@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from loop_runs import function
+from short_nodes import plus
 from sparsetune.compiler.ir.nodes import (
     F64,
     I64,
@@ -38,10 +39,6 @@ def number(value: int) -> Const:
 
 def times(left: Value, right: Value) -> Value:
     return Binary("*", left, right, I64)
-
-
-def plus(left: Value, right: Value) -> Value:
-    return Binary("+", left, right, I64)
 
 
 def streams(*steps: Step, step: int = 1) -> bool:
