@@ -114,7 +114,7 @@ typedef struct {
   int *failed;
 } parts_to_sort;
 
-/* Whether all threads sort a part together, which would keep one of them busy while the others wait. */
+/* Whether a part is so long that all threads sort it together: one alone would keep the others waiting. */
 static bool shared_part(int64_t length, int64_t count, int32_t threads) {
   return threads > 1 && length > CACHED && length > count / (2 * threads);
 }
