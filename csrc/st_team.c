@@ -5,151 +5,28 @@
    for those inside: each holds a piece. A worker that has not come by then, because it was not woken yet, has no core, or could not
    be made, is not waited for. Slots live as long as the process, jobs as long as the call: a job is looked at only from a seat.
 
-   A woken worker may run on any core but the caller's: if the system put it into the queue of that core although others are idle, it
-   would wait for the next tick, and a thousand short calls would be over by then.
-
-   A thread that waits spins for a while and then sleeps. The time of spinning follows from how long waiting took before. If a
-   spinning thread finds that it lost its core, that core has other work, and nobody spins for some time.
-
-   A worker that loses its core while it holds a piece keeps the caller waiting until it gets another turn. If that took longer than
-   the caller's own work, the caller alone would have been as fast, and callers work alone for many times as long. They also work
-   alone after a short call that spent most of its time waiting for a core itself: then there are no cores for workers, which would
-   only disturb it. */
+   How threads wait is in st_team_waiting.h, which cores they have in st_team_cores.h. */
 #define _GNU_SOURCE
 #include "st_team.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
-#include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
+
+#include "st_team_cores.h"
+#include "st_team_state.h"
+#include "st_team_waiting.h"
 
 #ifndef ST_TEAM_BEFORE_SEAT /* tests delay workers here */
 #define ST_TEAM_BEFORE_SEAT(worker)
 #endif
 
-enum {
-  SLOTS = 16,        /* jobs with seats at the same time; further callers work alone */
-  MOST_WORKERS = 511,
-  MASK_BYTES = 1024, /* room for 8192 cores */
-  STACK = 2 << 20,   /* bytes */
-  WOKEN = 2,         /* sleepers that one thread wakes; these wake others */
-  LOOKS = 32,        /* between two looks at the clock while spinning, some microseconds */
-  REFUSALS = 256,    /* calls until a thread that could not be made is tried again */
-};
-enum { /* nanoseconds */
-  OFF_CORE = 100000,      /* a longer time between two readings of the clock means that another thread had the core */
-  CROWDED = 5000000,      /* for how long nobody spins then */
-  JOINING = 200000,       /* how long a caller spins for pieces that others have begun */
-  LEAST_PATIENCE = 20000, /* how long an idle worker spins at least, where it spins at all */
-  SHORT = 5000000,        /* the work of a call that workers without a core of their own cannot make faster */
-};
-enum { ALONE = 25 }; /* callers work alone for so many times as long as a call has waited for cores */
-
-/* The word of a slot: who is inside, how many seats are free, whether it is somebody's, whether its caller sleeps. */
-enum { INSIDE = 1, INSIDE_MASK = 0x3ff, SEAT = 1 << 10, SEATS_MASK = 0x3ff << 10, TAKEN = 1 << 20, AWAITED = 1 << 21 };
-
-typedef struct {
-  st_work *work;
-  const void *context;
-  st_lane *lanes;
-  int64_t begin; /* when the caller began, in nanoseconds */
-  int32_t count;
-} st_job;
-
-/* A cache line. In that of the first slot lies the count of jobs in all of them, so that an idle worker who sees it change has the job
-   of a single caller at hand. */
-typedef struct {
-  _Alignas(64) uint32_t word;
-  uint32_t called;
-  st_job job;
-} st_slot;
-
-/* A worker: its thread, where the system numbers threads, and the core that is denied to it, counted from 1. */
-typedef struct {
-  int32_t thread, off;
-} st_member;
-
-static struct {
-  st_slot slots[SLOTS];
-  _Alignas(64) int32_t asleep, callers, workers, making, refusals;
-  int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
-  int64_t alone_calls;          /* counts calls that worked alone for that reason, and long calls to which not all workers came */
-  uint32_t lost;                /* counts workers that have lost their core in a job */
-  st_member members[MOST_WORKERS];
-} team;
-
-static uint32_t *const called = &team.slots[0].called; /* idle workers look at it, and sleep on it */
-
-static struct {
-  int64_t running, patience, bytes;
-  uint64_t mask[MASK_BYTES / 8];
-} allowed = {.patience = 1000000};
-
-static int64_t now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-static inline void rest(void) {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
-static void sleep_while(uint32_t *word, uint32_t value) {
-#ifdef __linux__
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-#else
-  if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-#endif
-}
-
-static void wake(uint32_t *word, int32_t count) {
-#ifdef __linux__
-  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-#else
-  (void)word, (void)count;
-#endif
-}
-
-/* Spin while the bits of a word are as they were, for some nanoseconds at most. Returns whether they changed. */
-static bool spin(const uint32_t *word, uint32_t bits, uint32_t value, int64_t patience) {
-  int64_t begin = 0, before = 0;
-  for (;;) {
-    for (int32_t look = 0; look < LOOKS; look++, rest())
-      if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) & bits) != value) return true;
-    const int64_t here = now();
-    if (!begin) begin = before = here;
-    if (here - before > OFF_CORE) __atomic_store_n(&team.crowded, here + CROWDED, __ATOMIC_RELAXED);
-    if (here - begin >= patience || here < __atomic_load_n(&team.crowded, __ATOMIC_RELAXED)) return false;
-    before = here;
-  }
-}
-
 /* Workers. */
-
-/* How often this thread has lost its core to another one. */
-static int64_t losses(void) {
-#ifdef RUSAGE_THREAD
-  struct rusage usage;
-  return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
-#else
-  return 0;
-#endif
-}
 
 static bool take_seat(st_slot *slot) {
   uint32_t word = __atomic_load_n(&slot->word, __ATOMIC_RELAXED);
@@ -185,14 +62,6 @@ static bool serve(int32_t worker, bool *woken, int64_t *lost) {
     leave(slot);
   }
   return served;
-}
-
-/* Where all cores are busy, a thread that is woken may take the core of the one that has woken it, which is the caller; batch
-   threads wait for their turn. */
-static void take_no_core_away(void) {
-#ifdef SCHED_BATCH
-  if (sched_getscheduler(0) == SCHED_OTHER) sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
-#endif
 }
 
 static void *work_for_ever(void *number) {
@@ -256,47 +125,12 @@ static int32_t recruit(int32_t wanted) {
 
 /* Callers. */
 
-static int64_t most_running(void) {
-  int64_t running = __atomic_load_n(&allowed.running, __ATOMIC_RELAXED);
-  if (running) return running;
-#ifdef __linux__
-  cpu_set_t cores;
-  running = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
-#else
-  running = sysconf(_SC_NPROCESSORS_ONLN);
-#endif
-  __atomic_store_n(&allowed.running, running < 1 ? 1 : running, __ATOMIC_RELAXED);
-  return running < 1 ? 1 : running;
-}
-
 static st_slot *take_slot(void) {
   for (st_slot *slot = team.slots; slot < team.slots + SLOTS; slot++) {
     uint32_t empty = 0;
     if (__atomic_compare_exchange_n(&slot->word, &empty, TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return slot;
   }
   return NULL;
-}
-
-/* Deny this thread's core to all workers, of which some sleep and will be woken. */
-static void keep_core(void) {
-#ifdef __linux__
-  const int32_t core = sched_getcpu(), workers = __atomic_load_n(&team.workers, __ATOMIC_RELAXED);
-  if (core < 0 || core >= 8 * allowed.bytes) return;
-  uint64_t mask[MASK_BYTES / 8], any = 0;
-  for (int32_t at = 0; at < workers; at++) {
-    st_member *member = &team.members[at];
-    const int32_t thread = __atomic_load_n(&member->thread, __ATOMIC_RELAXED);
-    if (!thread || __atomic_load_n(&member->off, __ATOMIC_RELAXED) == core + 1) continue;
-    if (!any) {
-      memcpy(mask, allowed.mask, (size_t)allowed.bytes);
-      mask[core / 64] &= ~((uint64_t)1 << core % 64);
-      for (int64_t word = 0; word < allowed.bytes / 8; word++) any |= mask[word];
-      if (!any) return;
-    }
-    sched_setaffinity(thread, (size_t)allowed.bytes, (const cpu_set_t *)mask); /* where that is forbidden, the system chooses */
-    __atomic_store_n(&member->off, core + 1, __ATOMIC_RELAXED);
-  }
-#endif
 }
 
 static void call(st_slot *slot, st_job job, int32_t seats) {
@@ -323,45 +157,6 @@ static int64_t join(st_slot *slot, bool *free) {
   }
   __atomic_store_n(&slot->word, 0, __ATOMIC_RELEASE);
   return begin ? now() - begin : 0;
-}
-
-/* Nanoseconds for which this thread has been ready without a core so far (Linux's schedstat); 0 where the system does not say. */
-static int64_t waits_for_cores(void) {
-  char text[64] = {0};
-  const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  const ssize_t length = read(file, text, sizeof text - 1);
-  close(file);
-  const char *second = length > 0 ? strchr(text, ' ') : NULL;
-  return second ? strtoll(second, NULL, 10) : 0;
-}
-
-/* For how many of the last nanoseconds the caller had no core. Threads seldom lose it where there are enough; for one that has not,
-   nothing else is read. */
-static int64_t without_core(int64_t nanoseconds) {
-  static __thread int64_t times, waits;
-  if (nanoseconds < OFF_CORE) return 0;
-  const int64_t now_lost = losses(), before = waits;
-  if (now_lost == times) return 0;
-  times = now_lost;
-  waits = waits_for_cores();
-  return before && waits - before < nanoseconds ? waits - before : 0;
-}
-
-/* Let callers work alone for a while where this call, of so many nanoseconds, waited too long for cores. */
-static void judge(int64_t nanoseconds, int64_t for_worker, bool lost) {
-  const int64_t own = without_core(nanoseconds);
-  const bool stalled = lost && for_worker > OFF_CORE && 2 * for_worker > nanoseconds;
-  const bool crowded = 2 * own > nanoseconds && nanoseconds - own < SHORT;
-  if (stalled || crowded) __atomic_store_n(&team.alone, now() + ALONE * (stalled ? for_worker : own), __ATOMIC_RELAXED);
-}
-
-/* Whether this call is to work alone, as callers do for the time being. */
-static bool alone(void) {
-  const int64_t until = __atomic_load_n(&team.alone, __ATOMIC_RELAXED);
-  if (!until || now() >= until) return false;
-  __atomic_fetch_add(&team.alone_calls, 1, __ATOMIC_RELAXED);
-  return true;
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -135,7 +135,8 @@ class Kernels(Protocol):
 
 @cache
 def _native() -> Kernels | None:
-    loaded = native.library("st_pack", "st_patterns", "st_slices", "st_strided", "st_order", "st_distinct", "st_transpose", "st_check")
+    levels, entries = ("st_pack", "st_children", "st_patterns", "st_slices"), ("st_strided", "st_order", "st_distinct", "st_transpose")
+    loaded = native.library(*levels, *entries, "st_check")
     if loaded is None:
         return None
     from .native_kernels import NativeKernels

@@ -1,5 +1,5 @@
-"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_distinct.c, st_pack.c, st_patterns.c, st_slices.c, st_strided.c,
-st_transpose.c, st_check.c."""
+"""The passes of ``kernels.Kernels`` in C: csrc/st_order.c, st_distinct.c, st_pack.c, st_children.c, st_patterns.c,
+st_slices.c, st_strided.c, st_transpose.c, st_check.c."""
 
 from __future__ import annotations
 

@@ -19,16 +19,12 @@ import cffi
 import numpy as np
 from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.codegen.c import KERNEL
-from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.kernel import Kernel
 from sparsetune.compiler.native.devices import architecture_here, find_program
 from sparsetune.compiler.native.library import CSRC
-from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.pipeline import compile_kernel
-from sparsetune.compiler.space.candidates import candidates
-from sparsetune.compiler.space.templates import templates
 from sparsetune.compiler.targets.cuda_launch import DECLARATIONS, CudaKernel
 from sparsetune.compiler.targets.cuda_objects import cubin_of, host_object
 from sparsetune.compiler.targets.executor import executor_flags
@@ -36,8 +32,10 @@ from sparsetune.compiler.targets.executor import executor_flags
 from . import compare
 from .cases import Case, random_case
 from .drawer import Drawer, chains
+from .gpu_templates import searched_templates
 from .runner import Failure, SomeCase, last_lines
-from .scheduled import MANY_ROWS, SHAPES, Scheduled, _difference, kinds_of, operands, random_draw, reference
+from .scheduled import MANY_ROWS, SHAPES, Scheduled, _difference, kinds_of, random_draw
+from .whole_numbers import operands, reference
 
 TARGET = "cuda" if find_program("nvidia-smi") else "cuda-executor"
 """What runs the kernels of tests: the GPU of this machine, or the executor where it has none."""
@@ -191,65 +189,9 @@ FEW = ((0, "scattered"), (0, "rows"), (3, "scattered"), (6, "full"), (len(SHAPES
 MANY = tuple((number, pattern) for number in range(len(SHAPES)) for pattern in ("scattered", "rows", "one", "full", "none"))
 
 
-TEMPLATES: tuple[tuple[str, str], ...] = (
-    ("y(i) = A(i,j) * x(j)", "A=csr"), ("y(i) = A(i,j) * x(j)", "A=csc x=compressed"), ("Y(i,k) = A(i,j) * X(j,k)", "A=csr"),
-    ("Z(i,k) = B(i,k) * C(i,j) * D(j,k)", "B=csr Z=csr"), ("T(i,j) = B(i,j,k) * c(k)", "B=csf T=dcsr"),
-)  # fmt: skip
-
-
-LARGE: tuple[tuple[str, str], ...] = (
-    ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr"),
-    ("T(i,j,l) = B(i,j,k) * C(k,l)", "B=csf T=ssd"), ("M(i,r) = B(i,j,k) * C(j,r) * D(k,r)", "B=csf"),
-    ("R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", "B=csf"),
-)  # fmt: skip
-"""Of which there are thousands, but for SpGEMM; that with a sparse result has them among what the tuner lists alone. TTMc has 60,000."""
-
-KERNELS = range(len((*TEMPLATES, *LARGE)))
-TTMC, PARTS = KERNELS[-1], 20
-NIGHT = [*((kernel, 0, 1) for kernel in KERNELS[:-1]), *((TTMC, part, PARTS) for part in range(PARTS))]
-"""Kernels, and the parts of those that have more templates than one test compiles or runs in minutes."""
-
-EACH = 1_000_000
-"""Templates of a kernel have numbers from this times the kernel's on."""
-
-
-@cache
-def mapped_templates(kernel: int, sizes: int = 4) -> tuple[Scheduled, ...]:
-    """Return the templates for GPUs that the filters keep of a kernel, with tiles of a size."""
-    expression, text = (*TEMPLATES, *LARGE)[kernel]
-    formats, assignment = kinds_of(text), parse(expression)
-    found: list[Scheduled] = []
-    for template in templates(assignment, formats_of(assignment, dict(formats)), "cuda"):
-        schedule = template.template.fill(dict.fromkeys(template.sizes, sizes))
-        found.append(Scheduled(kernel * EACH + len(found), expression, formats, str(schedule)))
-    return tuple(found)
-
-
-def numbers_of_templates(kernel: int) -> range:
-    return range(kernel * EACH, kernel * EACH + len(mapped_templates(kernel)))
-
-
-@cache
-def searched_templates() -> tuple[Scheduled, ...]:
-    """Return what the tuner lists for GPUs, each template with its usual values, and with drawn ones where it has holes."""
-    found: list[Scheduled] = []
-    rng = Random(0)
-    for expression, text in (*TEMPLATES, ("C(i,j) = A(i,k) * B(k,j)", "A=csr B=csr C=csr")):
-        formats, assignment = kinds_of(text), parse(expression)
-        for listed in candidates(assignment, formats_of(assignment, dict(formats)), target="cuda"):
-            drawn = {hole.name: rng.choice(hole.choices) for hole in listed.template.holes}
-            for values in ({}, drawn) if drawn else ({},):
-                found.append(Scheduled(len(found), expression, formats, str(listed.template.fill(values))))
-    return tuple(found)
-
-
 def run_searched(seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:
     """Compile and run what the tuner lists for GPUs, by their numbers; return those that fail."""
     return _run_scheduled([searched_templates()[seed] for seed in seeds])
-
-
-def one_template(seed: int) -> Scheduled:
-    return mapped_templates(seed // EACH)[seed % EACH]
 
 
 def run_templates(listed: Mapping[int, Scheduled], seeds: Sequence[int], flags: Sequence[str] = ()) -> list[Failure]:

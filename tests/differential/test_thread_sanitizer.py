@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from differential import tuner_candidates
-from differential.scheduled import Scheduled, kinds_of, operands, random_scheduled
+from differential.scheduled import Scheduled, kinds_of, random_scheduled
 from differential.thread_sanitizer import is_there, report
+from differential.whole_numbers import operands
 
 pytestmark = [
     pytest.mark.cc, pytest.mark.slow, pytest.mark.nightly,

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import sparsetune as st
-from differential import gpu
+from differential import gpu, gpu_templates
 from differential.gpu_mappings import MAPPINGS, SHARED, SPMM, source
 from sparsetune.compiler.build.standalone import standalone
 from sparsetune.compiler.errors import BuildError, ScheduleError
@@ -62,13 +62,13 @@ def test_forty_kernels_compile_for_two_architectures(nvcc: str, tmp_path: Path) 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("kernel", "part", "parts"), gpu.NIGHT)
+@pytest.mark.parametrize(("kernel", "part", "parts"), gpu_templates.NIGHT)
 def test_all_templates_compile_for_two_architectures(kernel: int, part: int, parts: int, nvcc: str, tmp_path: Path) -> None:
     sources: list[str] = []
     refused: list[ScheduleError] = []
-    for number in gpu.numbers_of_templates(kernel)[part::parts]:
+    for number in gpu_templates.numbers_of_templates(kernel)[part::parts]:
         try:
-            sources.append(gpu.compiled(gpu.one_template(number)).source)
+            sources.append(gpu.compiled(gpu_templates.one_template(number)).source)
         except ScheduleError as error:
             refused.append(error)
     assert sources

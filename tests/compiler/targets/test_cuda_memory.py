@@ -13,7 +13,7 @@ import pytest
 import sparsetune as st
 from differential.gpu import build_on_processor
 from differential.gpu_mappings import EXTENTS, MAPPINGS, dense, operands
-from differential.scheduled import reference
+from differential.whole_numbers import reference
 from sparsetune.compiler.errors import ResourceError
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
-from differential import gpu
+from differential import gpu, gpu_templates
 from differential.gpu_mappings import EXTENTS, MAPPINGS, SPMV, dense, operands
 from differential.runner import run_isolated
-from differential.scheduled import reference
+from differential.whole_numbers import reference
 from sparsetune.compiler.notation.nodes import accesses
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.library import LIBRARY
@@ -114,22 +114,22 @@ def test_a_campaign_of_random_expressions() -> None:
 
 def test_templates_of_every_kernel_are_right() -> None:
     """A few of those that have few."""
-    first = [kernel * gpu.EACH + number for kernel in (0, 1, 4, 5) for number in (0, 2)]
-    assert not gpu.run_templates({number: gpu.one_template(number) for number in first}, first)
+    first = [kernel * gpu_templates.EACH + number for kernel in (0, 1, 4, 5) for number in (0, 2)]
+    assert not gpu.run_templates({number: gpu_templates.one_template(number) for number in first}, first)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("kernel", "part", "parts"), gpu.NIGHT)
+@pytest.mark.parametrize(("kernel", "part", "parts"), gpu_templates.NIGHT)
 def test_all_templates_are_right(kernel: int, part: int, parts: int) -> None:
-    numbers = gpu.numbers_of_templates(kernel)[part::parts]
+    numbers = gpu_templates.numbers_of_templates(kernel)[part::parts]
     assert numbers
-    work = partial(gpu.run_templates, {number: gpu.one_template(number) for number in numbers})
-    found = run_isolated(numbers, chunk=100, work=work, describe=gpu.one_template)
+    work = partial(gpu.run_templates, {number: gpu_templates.one_template(number) for number in numbers})
+    found = run_isolated(numbers, chunk=100, work=work, describe=gpu_templates.one_template)
     assert not found, "\n".join(map(str, found))
 
 
 def test_what_the_tuner_lists_for_gpus_is_right() -> None:
-    found = gpu.searched_templates()
+    found = gpu_templates.searched_templates()
     assert not any("cpu_" in case.schedule for case in found)
     assert {unit for case in found for unit in gpu.UNITS if unit in case.schedule} == set(gpu.UNITS)
     assert not gpu.run_searched(range(0, len(found), 23))
@@ -137,5 +137,5 @@ def test_what_the_tuner_lists_for_gpus_is_right() -> None:
 
 @pytest.mark.nightly
 def test_all_that_the_tuner_lists_for_gpus_is_right() -> None:
-    found = run_isolated(range(len(gpu.searched_templates())), chunk=20, work=gpu.run_searched)
+    found = run_isolated(range(len(gpu_templates.searched_templates())), chunk=20, work=gpu.run_searched)
     assert not found, "\n".join(map(str, found))
