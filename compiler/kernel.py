@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Never, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from . import html
 from .build.bound import BoundKernel
@@ -28,6 +25,7 @@ from .lowering.tensor_types import TensorType
 from .notation.nodes import Access, Assignment
 from .notation.printer import show
 from .notation.value_types import check_values, number_dtype, result_dtype
+from .numpy_later import np
 from .schedule.parallel import check_units
 from .schedule.schedule import Schedule
 from .shown import attribute
@@ -36,6 +34,9 @@ from .storage.construct import borrowed, tensor
 from .storage.on_device import DeviceTensor, on_device
 from .storage.tensor import Tensor
 from .targets.registry import find_target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Derived: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes the operands that a kernel reads of those that are given."""
@@ -262,18 +263,18 @@ class Kernel:
     def _lowered(self, signature: Signature) -> KernelSpec:
         dtypes, widths = dict(signature.dtypes), dict(signature.widths)
         result = self.viewed.assignment.target
-        kind = self.dtype or result_dtype(self.assignment, dtypes.values())
+        kind = result_dtype(self.assignment, dtypes.values()) if self.dtype is None else self.dtype.name
         check_values(self.assignment, kind)
         types = {}
         for name, given in self.concretized.sources.items():
             form, source = self.concretized.formats[name], self.viewed.source(given)
             if given in self.viewed.points:
-                types[name] = TensorType(form, kind.name, (32,) * len(form.in_memory))
+                types[name] = TensorType(form, kind, (32,) * len(form.in_memory))
             else:
                 types[name] = TensorType(form, dtypes[source], widths[source])
         form = self.formats[result.tensor]
         wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
-        types[result.tensor] = TensorType(form, kind.name, (wide,) * len(form))
+        types[result.tensor] = TensorType(form, kind, (wide,) * len(form))
         check_depth(self.concretized.program)
         with depth_is_bounded():
             return lower(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import DTypeLike
+from typing import TYPE_CHECKING, Any
 
 from .build.kernel import TypedKernel
 from .concrete.affine import Boundary, Viewed, view_subscripts
@@ -21,11 +18,15 @@ from .kernel import Derived, Kernel
 from .lowering.lower import lower
 from .lowering.tensor_types import TensorType
 from .notation.nodes import Access, Assignment, accesses
+from .numpy_later import np
 from .schedule.apply import apply_schedule
 from .schedule.schedule import Schedule
 from .space.mapping import default_mapping
 from .targets.registry import find_target, require_target
 from .units import UNITS
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, int]) -> Concretized:

@@ -17,7 +17,7 @@ FOLDERS = ("compiler", "tuner", "datasets")
 # Stages of the compiler from left to right; a module imports only its own stage and those to its left.
 STAGES = {
     "errors": 0, "source": 0, "shown": 0, "html": 0, "warn": 0, "attention": 0, "deadline": 0, "kept": 0, "frozen": 0, "units": 0,
-    "fresh": 0, "format": 2, "native": 1, "notation": 2, "storage": 2, "concrete": 3,
+    "fresh": 0, "numpy_later": 0, "format": 2, "native": 1, "notation": 2, "storage": 2, "concrete": 3,
     "schedule": 4, "space": 5, "ir": 1, "passes": 6, "lowering": 6, "codegen": 7, "targets": 8, "build": 9, "kernel": 10,
     "pipeline": 10, "einsum": 10,
     "levels": 2, "workspaces": 3, "views": 2, "evaluate": 11, "output_pattern": 11, "shared_products": 11, "shared_scores": 11,
@@ -177,3 +177,11 @@ def test_the_text_of_a_kernel_starts_no_process_and_reads_no_archive() -> None:
     code = "import sparsetune, sys; sparsetune.compile('y(i) = A(i,j) * x(j)', {'A': 'csr'}).source; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {"subprocess", "shutil", "tempfile"}.isdisjoint(loaded)
+
+
+def test_the_text_of_a_kernel_needs_no_numpy_and_the_first_data_bring_it() -> None:
+    code = "import sparsetune, sys; k = sparsetune.compile('y(i) = A(i,j) * x(j)', {'A': 'csr'}); k.source; print('numpy' in sys.modules)"
+    code += "; print(k(A=[[0.0, 2.0]], x=[1.0, 3.0]), 'numpy' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert shown[0] == "False"
+    assert shown[1].endswith("True")

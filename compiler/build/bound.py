@@ -7,13 +7,11 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import DataError, ResourceError
 from ..ir.nodes import PAST_CACHES, ArrayParameter
 from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
+from ..numpy_later import np
 from ..storage.aligned import ALIGNMENT
 from ..storage.pooled import pooled_empty
 from ..storage.sealed import pin
@@ -23,6 +21,8 @@ from .results import assembled_result, dense_result, empty_result, requested_for
 from .workspaces import workspace_bytes
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .kernel import TypedKernel
 
 

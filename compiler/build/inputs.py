@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..format import Format
 from ..frozen import frozen
+from ..numpy_later import np
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
 from ..storage.native_kernels import NativeKernels
@@ -23,6 +21,9 @@ from ..storage.sealed import pin
 from ..storage.tensor import Tensor
 from ..targets.c import interface
 from .operands import Operand
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Slots = dict[tuple[str, int | None], list[int]]
 """The kernel's slots for the arrays of an operand, by part and level (None: values)."""

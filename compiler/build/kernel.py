@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from ..attention import noted_if_long
 from ..concrete.given import checked_operands
 from ..frozen import frozen
 from ..ir.memory import numpy_type
 from ..lowering.kernel_spec import KernelSpec
 from ..native.team import thread_count
+from ..numpy_later import np
 from ..schedule.schedule import Schedule
 from ..storage.on_device import DeviceArray
 from ..targets.c import C

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..concrete.bounds import broken_bound
 from ..errors import DataError, ShapeError
@@ -16,11 +13,15 @@ from ..frozen import frozen
 from ..ir.nodes import Type
 from ..levels import LevelKind
 from ..lowering.kernel_spec import KernelSpec, OperandSpec
+from ..numpy_later import np
 from ..storage.construct import borrowed, tensor
 from ..storage.convert import convert
 from ..storage.on_device import DeviceTensor
 from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @frozen

@@ -12,14 +12,13 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-import numpy as np
-
 from ..format import Format
 from ..frozen import frozen
 from ..lowering.kernel_spec import ResultSpec
 from ..native.machine import this_machine
 from ..native.memory import FLOOR
 from ..native.team import thread_count
+from ..numpy_later import np
 from ..storage.aligned import LINE_PAIR
 from ..storage.level_arrays import LevelArrays
 from ..storage.pooled import LEAST, pooled_empty

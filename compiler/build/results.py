@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, ShapeError
 from ..lowering.kernel_spec import ResultSpec
+from ..numpy_later import np
 from ..storage import aligned
 from ..storage.convert import convert
 from ..storage.entries import Entries
@@ -19,6 +17,9 @@ from ..storage.pooled import pooled_empty
 from ..storage.sealed import sealed
 from ..storage.tensor import LevelArrays, Tensor
 from .operands import Operand
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def dense_result(

@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ..ir.intrinsics import INTRINSICS, OF_HALVES
 from ..ir.nodes import (
     F32,
@@ -33,6 +31,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
+from ..numpy_later import np
 from .names import NameTable
 
 PRIMARY, UNARY, TERNARY, LOWEST = 16, 14, 3, 0

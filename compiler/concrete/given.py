@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import DTypeLike
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, ExpressionError, ScheduleError, ShapeError
 from ..format import MOST_EXTENT, Format
@@ -14,8 +12,12 @@ from ..notation.functions import FUNCTIONS
 from ..notation.nodes import Assignment, walk_expression
 from ..notation.suggest import indexed_name
 from ..notation.value_types import TYPES
+from ..numpy_later import np
 from ..shown import is_by_name, is_word, shown
 from .affine import extents_of_result, writings_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 SEMIRINGS = {
     ("+", "*"),
@@ -32,17 +34,20 @@ OPERATORS = ("+", "*", "min", "max", "and", "or")
 CONSTANT_BOUND = 1024
 """Extents of dense modes up to here become compile-time constants when operands are at hand."""
 
-_SUPPORTED = {np.dtype(name): name for name in TYPES}
+
+@cache
+def _supported() -> dict[np.dtype[Any], str]:
+    return {np.dtype(name): name for name in TYPES}
 
 
 def supported_dtype(kind: Any, name: str | None) -> str:
     """Return the name of a dtype that kernels compute with; DataError for others."""
-    found = _SUPPORTED.get(kind) if isinstance(kind, np.dtype) else np.dtype(kind).name
+    found = _supported().get(kind) if isinstance(kind, np.dtype) else np.dtype(kind).name
     if found not in TYPES:
         kind = np.dtype(kind)
         kind = kind if kind.isnative else kind.newbyteorder("=")
         found = kind.name
-        if kind in _SUPPORTED:
+        if kind in _supported():
             return found
         if name is None:
             raise DataError(f"no kernel computes with values of type {found}; kernels take {', '.join(TYPES)}")

@@ -34,8 +34,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..frozen import frozen
 from . import meanings, searches
 from .nodes import BOOL, I64, SHARE_BEGIN, SHARE_NUMBER, Type
@@ -146,9 +144,7 @@ INTRINSICS: dict[str, Intrinsic] = {
     "drain_stores": Intrinsic(lambda: None, "st_drain_stores"),
     **{
         name: Intrinsic(meanings.quiet(function), f"st_{name}", "st_math.h", typed=True, gives=None)
-        for name, function in (
-            ("exp", np.exp), ("log", np.log), ("tanh", np.tanh), ("sqrt", np.sqrt), ("abs", np.abs), ("pow", np.power)
-        )
+        for name, function in (*((name, name) for name in ("exp", "log", "tanh", "sqrt", "abs")), ("pow", "power"))
     },
     "gemm": Intrinsic(meanings.gemm, "st_gemm", "st_blas.h", typed=True, updates=True, extents=(12, 13, 14), on_gpu=False),
     "gemv": Intrinsic(meanings.gemv, "st_gemv", "st_blas.h", typed=True, updates=True, extents=(10, 11), on_gpu=False),

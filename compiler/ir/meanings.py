@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from ..numpy_later import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class KeyMap:
@@ -246,12 +248,12 @@ def few_drain(keys: NDArray[Any], bits: NDArray[Any], n: int, count: int) -> int
     return count
 
 
-def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of numbers that gives inf and NaN without a warning, and returns Python numbers except for float32."""
+def quiet(name: str) -> Callable[..., Any]:
+    """Return NumPy's function of numbers of a name. It gives inf and NaN without a warning, and Python numbers except for float32."""
 
     def meaning(*arguments: Any) -> Any:
         with np.errstate(all="ignore"):
-            found = function(*arguments)
+            found = getattr(np, name)(*arguments)
         return found if found.dtype == np.float32 else found.item()
 
     return meaning

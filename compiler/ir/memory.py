@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..numpy_later import np
 from .nodes import Type
 from .races import Turn, Users
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NAMES = {"bool": "bool", "f32": "float32", "f64": "float64"}
 

@@ -5,13 +5,14 @@ Two iterations race on an element that both use and one writes, unless both upda
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..numpy_later import np
 from .nodes import I64, SHARE_NUMBER, Call, Declare, Step, Store
 from .rewrite import mentions, walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _SHARE_NUMBER = Call(SHARE_NUMBER, (), I64)
 _RUN = 1 << 40  # more than the iterations of any loop that is interpreted

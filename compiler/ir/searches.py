@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..numpy_later import np
 from .meanings import check_range
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def lower_bound(crd: NDArray[Any], low: int, high: int, key: int) -> int:

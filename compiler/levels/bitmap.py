@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..ir.arithmetic import ONE, add, ceiling_quotient, integer, minimum, multiply, quotient, subtract
 from ..ir.intrinsics import Intrinsic
 from ..ir.nodes import BOOL, Call, Run, Step, Type, Value
 from ..native.memory import FLOOR, claim
+from ..numpy_later import np
 from ..storage.aligned import index_dtype
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
@@ -24,6 +22,9 @@ from .dense import MOST_POSITIONS, indexed
 from .kind import LevelKind, Parts, Size
 from .level import Level
 from .traversal import Claimed, Column, Frontier, Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def _have(bits: NDArray[Any], position: int) -> bool:

@@ -4,8 +4,7 @@ A parent has each coordinate once, unless the next level is a singleton (COO).""
 
 from __future__ import annotations
 
-import numpy as np
-
+from ..numpy_later import np
 from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays

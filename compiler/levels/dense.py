@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..errors import FormatError
 from ..ir.arithmetic import add, multiply, quotient, remainder
 from ..ir.nodes import Type, Value
 from ..native.memory import claim
+from ..numpy_later import np
 from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays

@@ -7,14 +7,12 @@ not sorted, and are found by hashing (``csrc/st_hash.h``).
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..ir.arithmetic import ONE, ZERO, add, compare, integer, maximum
 from ..ir.intrinsics import Intrinsic
 from ..ir.nodes import I64, Allocate, Call, For, Run, Step, Steps, Store, Value
+from ..numpy_later import np
 from ..storage import hashing
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
@@ -22,6 +20,9 @@ from .kind import Parts
 from .level import Level, Listed, NewVariable
 from .segments import Segmented, check_positions, check_types, pack_unordered, reached, within
 from .traversal import Claimed, Column, Frontier, Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def _find(crd: NDArray[Any], low: int, high: int, key: int) -> int:

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from ..ir.arithmetic import ONE, add, compare, every
 from ..ir.intrinsics import Intrinsic
 from ..ir.nodes import I64, Call, Step, Type, Value
+from ..numpy_later import np
 from .registry import level_kind
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ..storage.level_arrays import LevelArrays
     from .level import CompoundSubscript, Level, Listed, NewVariable
     from .traversal import Claimed, Column, Frontier, Walk
 
-Parts = Mapping[str, NDArray[Any]]
+Parts: TypeAlias = "Mapping[str, NDArray[Any]]"
 
 
 class Multiplied(Protocol):

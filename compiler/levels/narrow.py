@@ -7,14 +7,12 @@ bands and blocks span few enough coordinates; matrices with wider fibres stay co
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FormatError
 from ..ir.arithmetic import ONE, ZERO, add, minimum, subtract
 from ..ir.nodes import I64, U16, Select, Type, Value
+from ..numpy_later import np
 from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
@@ -24,6 +22,9 @@ from .kind import LevelKind, Parts
 from .level import Level
 from .segments import Segmented, check_positions, check_sorted, check_types
 from .traversal import Claimed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 REACH = 2**16
 """The most coordinates that a fibre of a narrow level may span, from its first to its last one, both counted."""

@@ -6,10 +6,9 @@ sorted. The first position of a fibre is computed, not loaded.
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..ir.arithmetic import ONE, ZERO, add, compare, minimum, multiply, quotient, subtract
 from ..ir.nodes import Allocate, Declare, For, SetVar, Step, Steps, Store, Type, Value
+from ..numpy_later import np
 from ..storage.aligned import aligned_full, index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays

@@ -9,13 +9,11 @@ two fibres are alike, each has its own distances.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..ir.arithmetic import ONE, ZERO, add, minimum, subtract
 from ..ir.nodes import I64, Call, Select, Type, Value
+from ..numpy_later import np
 from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
@@ -25,6 +23,9 @@ from .kind import LevelKind, Parts
 from .level import Level
 from .segments import Segmented, check_types
 from .traversal import Claimed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Patterned(Segmented):

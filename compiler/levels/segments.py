@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..ir.arithmetic import ONE, ZERO, add, subtract
 from ..ir.nodes import I64, Call, Type, Value
-from ..storage.aligned import aligned_copy, index_dtype
+from ..numpy_later import np
+from ..storage.aligned import aligned_copy, index_dtype, index_dtypes
 from ..storage.kernels import active, light
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
@@ -18,7 +16,8 @@ from .kind import LevelKind, Parts
 from .level import Level
 from .traversal import Claimed, Column, Frontier, Walk
 
-INDEX_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Segmented(LevelKind):
@@ -99,7 +98,7 @@ def within(crd: NDArray[Any], extent: int) -> bool:
 
 def check_types(claimed: Claimed, *parts: str) -> None:
     """Check that arrays hold integers of 32 or 64 bits."""
-    claimed.require(all(claimed.parts[part].dtype in INDEX_DTYPES for part in parts), "has index arrays of int32 or int64")
+    claimed.require(all(claimed.parts[part].dtype in index_dtypes() for part in parts), "has index arrays of int32 or int64")
 
 
 def check_sorted(claimed: Claimed, crd: NDArray[Any]) -> None:

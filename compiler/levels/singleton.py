@@ -6,9 +6,7 @@ a parent without an entry has coordinate 0 there, with the fill value.
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..ir.arithmetic import ONE, add
 from ..ir.nodes import Type, Value
@@ -20,6 +18,9 @@ from .kind import LevelKind, Parts
 from .level import Level
 from .segments import check_types, within
 from .traversal import Claimed, Column, Frontier, Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Singleton(LevelKind):

@@ -9,13 +9,11 @@ and mean nothing.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, multiply, quotient, remainder
 from ..ir.nodes import BOOL, I64, Call, Select, Type, Value
+from ..numpy_later import np
 from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
@@ -26,6 +24,9 @@ from .kind import LevelKind, Parts
 from .level import Level
 from .segments import check_types, within
 from .traversal import Claimed, Column, Frontier, Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ROWS = 4
 """Parents in a slice, as many as a vector of 32 bytes has values of float64. With 8, more slots are empty and kernels are no faster."""

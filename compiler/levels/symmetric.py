@@ -6,8 +6,7 @@ Products read half of the values and coordinates, and use each entry twice (``co
 
 from __future__ import annotations
 
-import numpy as np
-
+from ..numpy_later import np
 from ..storage.kernels import active
 from .compressed import COMPRESSED
 from .kind import LevelKind

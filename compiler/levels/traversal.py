@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import DataError, FormatError
 from ..frozen import frozen
+from ..numpy_later import np
 from ..storage.entries import SortedEntries
 from ..storage.sealed import sealed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @frozen

@@ -10,9 +10,8 @@ import time
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from ..errors import BuildError, DataError
+from ..numpy_later import np
 from ..shown import shown
 from ..warn import inform
 from .library import CSRC, declared_in, foreign_interface, load_source

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..frozen import frozen
+from ..numpy_later import np
 from .nodes import Apply, Expr, Literal, Sum, walk_expression
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -36,28 +35,33 @@ def _sigmoid(value: Any) -> Any:
         return 1 / (1 + np.exp(-value))
 
 
-def _compared(compare: Callable[[Any, Any], Any]) -> Function:
-    return Function(2, lambda left, right: np.asarray(compare(left, right), np.result_type(left, right)))
+def _numpy(name: str) -> Callable[..., Any]:
+    """Return NumPy's function of a name, looked up when it is called: expressions are read without NumPy."""
+    return lambda *arguments: getattr(np, name)(*arguments)
+
+
+def _compared(name: str) -> Function:
+    return Function(2, lambda left, right: np.asarray(getattr(np, name)(left, right), np.result_type(left, right)))
 
 
 FUNCTIONS: dict[str, Function] = {
-    "exp": Function(1, np.exp, True),
-    "sqrt": Function(1, np.sqrt, True),
-    "abs": Function(1, np.abs),
-    "log": Function(1, np.log, True),
-    "tanh": Function(1, np.tanh, True),
+    "exp": Function(1, _numpy("exp"), True),
+    "sqrt": Function(1, _numpy("sqrt"), True),
+    "abs": Function(1, _numpy("abs")),
+    "log": Function(1, _numpy("log"), True),
+    "tanh": Function(1, _numpy("tanh"), True),
     "sigmoid": Function(1, _sigmoid, True),
     "relu": Function(1, lambda value: np.maximum(value, 0)),
-    "pow": Function(2, np.power),
-    "max": Function(2, np.maximum),
-    "min": Function(2, np.minimum),
+    "pow": Function(2, _numpy("power")),
+    "max": Function(2, _numpy("maximum")),
+    "min": Function(2, _numpy("minimum")),
     "where": Function(3, lambda condition, then, otherwise: np.where(np.not_equal(condition, 0), then, otherwise)),
-    "<": _compared(np.less),
-    "<=": _compared(np.less_equal),
-    ">": _compared(np.greater),
-    ">=": _compared(np.greater_equal),
-    "==": _compared(np.equal),
-    "!=": _compared(np.not_equal),
+    "<": _compared("less"),
+    "<=": _compared("less_equal"),
+    ">": _compared("greater"),
+    ">=": _compared("greater_equal"),
+    "==": _compared("equal"),
+    "!=": _compared("not_equal"),
 }
 
 

@@ -11,10 +11,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..ir.nodes import BOOL, F32, I64, Binary, Cast, Const, Node, Select, Type, Unary, Value
 from ..ir.rewrite import is_pure, settle
+from ..numpy_later import np
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ResourceError
 from ..native.memory import FLOOR, claim, readable_bytes
+from ..numpy_later import np
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 ALIGNMENT = 64
 """The alignment in bytes that vector instructions gain by: the size of a cache line and of the widest vector registers."""
@@ -35,6 +37,12 @@ FEWER_LEVELS = "name a sparse format: output_format='csr' or 'dcsr' for a result
 def index_dtype(largest: int) -> np.dtype[Any]:
     """Return int32 where ``largest`` (an extent, or a number of positions) fits, else int64."""
     return np.dtype(np.int32 if largest <= INDEX_LIMIT else np.int64)
+
+
+@cache
+def index_dtypes() -> tuple[np.dtype[Any], ...]:
+    """Return the types of index arrays."""
+    return np.dtype(np.int32), np.dtype(np.int64)
 
 
 def aligned_empty(count: int, dtype: DTypeLike) -> NDArray[Any]:

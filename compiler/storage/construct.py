@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, ShapeError
 from ..format import Format, csf_format, dense_format, parse_format
+from ..numpy_later import np
 from ..source import quoted
 from . import foreign
-from .aligned import index_dtype
+from .aligned import index_dtype, index_dtypes
 from .dtypes import cast_values, checked_dtype, checked_fill, equals_fill
 from .entries import Entries
 from .kernels import light
@@ -19,6 +17,9 @@ from .pack import pack
 from .sealed import sealed
 from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 _MANY = 1 << 16  # coordinates that several threads check faster than NumPy
 
@@ -164,7 +165,7 @@ def check_range(coordinates: NDArray[Any] | tuple[NDArray[Any], ...], shape: tup
 
 def _is_within(row: NDArray[Any], extent: int) -> bool:
     """Return whether all coordinates are from 0 to below an extent. Many are read once, by all threads, as one segment."""
-    if len(row) < _MANY or row.dtype not in foreign.INDEX_TYPES or not row.flags.c_contiguous:
+    if len(row) < _MANY or row.dtype not in index_dtypes() or not row.flags.c_contiguous:
         return not len(row) or (int(row.min()) >= 0 and int(row.max()) < extent)
     return light(len(row)).check_segments(np.array([0, len(row)]), row, len(row), extent) != 2
 

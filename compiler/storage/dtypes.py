@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+from ..numpy_later import np
 from ..shown import shown
 from .aligned import aligned_empty
 from .kernels import light
 
-SUPPORTED = frozenset(
-    np.dtype(kind)
-    for kind in (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float32", "float64", "complex64", "complex128"),
-    )
-)
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
 _ADVICE = {
     "float16": "convert with .astype('float32')",
     "longdouble": "convert with .astype('float64')",
@@ -27,20 +22,27 @@ _ADVICE = {
 }
 
 
+@cache
+def supported() -> frozenset[np.dtype[Any]]:
+    """Return the dtypes that tensors may have."""
+    kinds = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    return frozenset(map(np.dtype, (*kinds, "float32", "float64", "complex64", "complex128")))
+
+
 def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return a dtype in native byte order.
 
     Raises:
         DataError: tensors of this dtype are not supported; the message says what to do.
     """
-    if isinstance(dtype, np.dtype) and dtype in SUPPORTED:  # dtypes of foreign byte order are not equal to these
+    if isinstance(dtype, np.dtype) and dtype in supported():  # dtypes of foreign byte order are not equal to these
         return dtype
     try:
         found = np.dtype(dtype)
         kind = found if found.isnative else found.newbyteorder("=")  # some native dtypes have no byte order
     except Exception:  # NumPy asks a foreign object for its dtype, which may fail in any way
         raise DataError(f"{shown(dtype)} is no dtype; use float64, float32, an integer type or bool") from None
-    if kind not in SUPPORTED:
+    if kind not in supported():
         advice = _ADVICE.get(kind.name) or _ADVICE.get({"g": "longdouble", "G": "clongdouble"}.get(kind.char, ""))
         raise DataError(f"values of type {kind} are not supported; {advice or 'use float64, float32, an integer type or bool'}")
     return kind

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..frozen import frozen
 from ..native.memory import claim
+from ..numpy_later import np
 from .aligned import index_dtype
 from .kernels import active
 from .sealed import sealed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @frozen

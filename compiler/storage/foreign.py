@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Set
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import DataError, ResourceError, SparsetuneError
 from ..format import Format, parse_format
+from ..numpy_later import np
 from ..shown import attribute
-from .aligned import index_dtype
+from .aligned import index_dtype, index_dtypes
 from .dtypes import cast_values, checked_dtype, checked_fill
 from .entries import Entries
 from .kernels import active, light
@@ -21,11 +19,12 @@ from .sealed import kept
 from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 T = TypeVar("T")
 
 _SHOWN = 200  # characters of what an object calls itself or says
-INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
-"""The types of index arrays."""
 
 
 def read(data: Any, format: Format | str | None = None, borrow: bool = False) -> Tensor | None:
@@ -258,9 +257,9 @@ def _index_array(part: Any) -> NDArray[Any]:
     array = _flat(part, "indices")
     if array.dtype.kind not in "iu":
         raise DataError(f"the sparse array is broken: its indices are {array.dtype}, not integers")
-    if array.dtype in INDEX_TYPES and array.flags.c_contiguous:
+    if array.dtype in index_dtypes() and array.flags.c_contiguous:
         return array
-    return np.ascontiguousarray(array, array.dtype if array.dtype in INDEX_TYPES else np.int64)
+    return np.ascontiguousarray(array, array.dtype if array.dtype in index_dtypes() else np.int64)
 
 
 def _from_columns(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from ..numpy_later import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 """The odd number next to 2**64 divided by the golden ratio, for Fibonacci hashing (Knuth, TAOCP volume 3, section 6.4)."""

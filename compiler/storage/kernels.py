@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from . import native, numpy_kernels
+from ..numpy_later import np
+from . import numpy_kernels
 from .numpy_kernels import Columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Kernels(Protocol):
@@ -135,6 +136,8 @@ class Kernels(Protocol):
 
 @cache
 def _native() -> Kernels | None:
+    from . import native  # imported late: small operands need no C, and first kernels and lookups neither
+
     levels, entries = ("st_pack", "st_children", "st_patterns", "st_slices"), ("st_strided", "st_order", "st_distinct", "st_transpose")
     loaded = native.library(*levels, *entries, "st_check")
     if loaded is None:

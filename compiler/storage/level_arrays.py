@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from .sealed import is_sealed, kept
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class LevelArrays:

@@ -3,16 +3,17 @@ st_slices.c, st_strided.c, st_transpose.c, st_check.c."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ResourceError
+from ..numpy_later import np
 from .aligned import aligned_empty, aligned_full, aligned_part, index_dtype
 from .native import threads_for
 from .numpy_kernels import Columns, NumpyKernels
 from .pooled import pooled_empty
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _SUM_KINDS = {
     "float32": "ST_F32",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..numpy_later import np
 from . import hashing
 from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
 
-Columns = tuple[NDArray[Any], ...]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Columns: TypeAlias = "tuple[NDArray[Any], ...]"
 
 
 class NumpyKernels:

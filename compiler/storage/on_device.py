@@ -11,17 +11,18 @@ from dataclasses import replace
 from importlib import import_module
 from math import prod
 from types import MappingProxyType
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import DataError
 from ..format import Format, dense_format, parse_format
 from ..frozen import frozen
+from ..numpy_later import np
 from ..shown import attribute
 from .level_arrays import LevelArrays
 from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _CUDA, _MANAGED = 2, 13
 """The devices of DLPack whose memory kernels can access."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..format import Format
 from ..levels.dense import MOST_POSITIONS
@@ -16,6 +14,9 @@ from .entries import Entries, SortedEntries, sort_entries
 from .kernels import active
 from .level_arrays import LevelArrays
 from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def pack(entries: Entries, format: Format, fill_value: Any = 0) -> Tensor:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..native.idle_memory import IDLE
 from ..native.memory import available
+from ..numpy_later import np
 from .aligned import ALIGNMENT, aligned_empty
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 LEAST = 1 << 18
 """For at least this many bytes, allocators get new pages from the system at every allocation."""

@@ -7,23 +7,27 @@ holds them: a tensor's index arrays are *sealed*. The owner may change values in
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..numpy_later import np
 from .kernels import light
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-class _Sealed(np.ndarray[Any, Any]):
-    """The memory of a sealed array. Arrays over a read-only buffer of it cannot be made writable again."""
+
+@cache
+def _sealed_memory() -> type[np.ndarray[Any, Any]]:
+    """Return the class of the memory of sealed arrays. Arrays over a read-only buffer of it cannot be made writable again."""
+    return type("Sealed", (np.ndarray,), {})
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
     """Return a flat, contiguous array as one that cannot be written. The caller must be the only holder of the array and its memory."""
     if is_sealed(array):
         return array
-    memory = array.view(_Sealed)
+    memory = array.view(_sealed_memory())
     memory.flags.writeable = array.flags.writeable = False
     return np.frombuffer(memory.data, array.dtype)
 
@@ -31,7 +35,7 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
 def is_sealed(array: NDArray[Any]) -> bool:
     """Return whether ``sealed`` has made an array."""
     base = array.base
-    return type(base) is memoryview and type(base.obj) is _Sealed
+    return type(base) is memoryview and type(base.obj) is _sealed_memory()
 
 
 def kept(array: NDArray[Any]) -> NDArray[Any]:

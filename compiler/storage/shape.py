@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..errors import ShapeError
+from ..numpy_later import np
 from ..shown import shown
 
 

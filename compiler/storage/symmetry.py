@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FormatError
+from ..numpy_later import np
 from .aligned import aligned_empty, index_dtype
 from .kernels import active
 from .level_arrays import LevelArrays
 from .sealed import sealed
 from .tensor import Tensor
 
-_WIDE = np.dtype(np.int64)
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def halved(tensor: Tensor, refusal: str) -> Tensor:
@@ -47,9 +46,10 @@ def whole(tensor: Tensor) -> Tensor:
     starts = np.searchsorted(beyond, pos)
     above, columns, values = active().transpose(starts, crd[beyond], tensor.values[beyond], extent)
     count = len(crd) + len(columns)
-    ends = (pos.astype(_WIDE) + above).astype(index_dtype(count))
-    below = active().expand(pos, above[:-1].astype(_WIDE), _WIDE) + np.arange(len(crd))
-    behind = active().expand(above, pos[1:].astype(_WIDE), _WIDE) + np.arange(len(columns))
+    wide = np.dtype(np.int64)
+    ends = (pos.astype(wide) + above).astype(index_dtype(count))
+    below = active().expand(pos, above[:-1].astype(wide), wide) + np.arange(len(crd))
+    behind = active().expand(above, pos[1:].astype(wide), wide) + np.arange(len(columns))
     found, both = aligned_empty(count, crd.dtype), aligned_empty(count, tensor.dtype)
     for places, coordinates, entries in ((below, crd, tensor.values), (behind, columns, values)):
         active().scatter(coordinates.astype(crd.dtype, copy=False), places, found)

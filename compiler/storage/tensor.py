@@ -7,13 +7,11 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
-
 from ..errors import DataError, NotImplied, ShapeError
 from ..format import Format, parse_format
 from ..frozen import frozen
 from ..native.memory import readable_bytes
+from ..numpy_later import np
 from ..shown import shown
 from .array_operators import ArrayOperators
 from .level_arrays import LevelArrays
@@ -22,6 +20,7 @@ from .shape import checked_shape
 
 if TYPE_CHECKING:
     import scipy.sparse
+    from numpy.typing import DTypeLike, NDArray
 
 
 @frozen(eq=False, repr=False)

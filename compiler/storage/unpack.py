@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..levels.traversal import Walk
 from ..native.memory import FLOOR, claim
+from ..numpy_later import np
 from .aligned import aligned_full, array_name, dense_size
 from .dtypes import equals_fill
 from .encoding import decoded
@@ -17,6 +15,9 @@ from .kernels import active
 from .sealed import sealed
 from .symmetry import count_whole
 from .tensor import Tensor, level_extent
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def count_entries(tensor: Tensor) -> int:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cache, partial
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..codegen.c import KERNEL, print_c
 from ..errors import BuildError
@@ -21,9 +18,13 @@ from ..native.instructions import check_instructions
 from ..native.library import foreign_interface, load_compiled
 from ..native.machine import this_machine
 from ..native.toolchain import Compiler, default_flags, find_compiler, possible_flags, vector_bytes
+from ..numpy_later import np
 from ..passes.cpu import CPU
 from ..passes.manager import PassList, VectorUnit
 from ..units import PROCESSOR
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DECLARATIONS = (
     f"int32_t {KERNEL}(void **arrays, int64_t *sizes, int64_t threads); void st_release(void *memory); extern void *st_spares; "

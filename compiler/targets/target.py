@@ -12,16 +12,17 @@ is in ``compiler.units``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..ir.intrinsics import Intrinsic
 from ..ir.nodes import Function
 from ..lowering.kernel_spec import KernelSpec
+from ..numpy_later import np
 from ..passes.manager import PassList, VectorUnit
 from ..storage.on_device import DeviceArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Launch(Protocol):

@@ -271,4 +271,4 @@ def checked_extents(contraction: Contraction, shapes: Mapping[str, tuple[int, ..
 
 def result_kind(contraction: Contraction, dtypes: Mapping[str, Any]) -> np.dtype[Any]:
     """Return the dtype of the result from those of the operands."""
-    return result_dtype(contraction.assignment, [np.dtype(kind).name for kind in dtypes.values()])
+    return np.dtype(result_dtype(contraction.assignment, [np.dtype(kind).name for kind in dtypes.values()]))

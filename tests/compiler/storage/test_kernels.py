@@ -9,7 +9,7 @@ import pytest
 from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.storage import aligned, kernels
 from sparsetune.compiler.storage.construct import check_range, tensor
-from sparsetune.compiler.storage.dtypes import SUPPORTED
+from sparsetune.compiler.storage.dtypes import supported
 from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
 
 COUNT = 150_000
@@ -61,7 +61,7 @@ def test_copies(pair: tuple[kernels.Kernels, NumpyKernels], array: np.ndarray) -
 WIDE = np.arange(3 * COUNT).reshape(COUNT // 100, 300)
 
 
-@pytest.mark.parametrize("dtype", sorted(SUPPORTED, key=str), ids=str)
+@pytest.mark.parametrize("dtype", sorted(supported(), key=str), ids=str)
 @pytest.mark.parametrize("cut", [
     np.s_[:, 3:-7], np.s_[::-1], np.s_[:, ::-1], np.s_[::-2, 1::3], np.s_[:0, ::2], np.s_[:, 5:5], np.s_[7:8, ::-4],
 ], ids=str)  # fmt: skip
@@ -114,7 +114,7 @@ def test_sort(pair: tuple[kernels.Kernels, NumpyKernels], kind: str) -> None:
         assert native.order_state(got[0]) == numpy.order_state(got[0]) == 0
 
 
-@pytest.mark.parametrize("dtype", sorted(SUPPORTED, key=str), ids=str)
+@pytest.mark.parametrize("dtype", sorted(supported(), key=str), ids=str)
 def test_every_dtype_is_sorted_and_summed(pair: tuple[kernels.Kernels, NumpyKernels], dtype: np.dtype) -> None:
     rng = np.random.default_rng(5)
     columns = (rng.integers(0, 200, COUNT, dtype=np.int32), rng.integers(0, 400, COUNT, dtype=np.int32))
