@@ -124,7 +124,7 @@ def evaluate(
                 semiring=pair, convert=convert, boundary=boundary, determined=given,
             )  # fmt: skip
             request.kernels[kept] = compiled
-        bound = compiled.bind_operands(ready, threads, out, given)
+        bound = compiled.bind_operands(ready, threads, out, given, once=True)
         result = bound.once()
         if repeats is not None:
             repeats.learn(bound, operands, chooses)

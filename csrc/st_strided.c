@@ -5,8 +5,12 @@
 
 #include "st_columns.h"
 #include "st_items.h"
+#include "st_turned.h"
 
-enum { TALL = 64, WIDE = 16 /* rows and columns of tiles: their lines stay in the first cache, read along columns, written along rows */ };
+enum {
+  TALL = 64, WIDE = 16, /* rows and columns of tiles: their lines stay in the first cache, read along columns, written along rows */
+  LINE = 64, WORD = 8   /* bytes that are copied at once, and of what is left of a row */
+};
 
 typedef struct {
   int64_t rows, columns, row_step, column_step, shares;
@@ -15,27 +19,86 @@ typedef struct {
   int32_t itemsize;
 } strided;
 
-#define COPY_TILES(T)                                                                                                     \
-  for (int64_t top = first; top < last; top += TALL)                                                                      \
-    for (int64_t left = 0; left < in.columns; left += WIDE) {                                                             \
-      const int64_t below = top + TALL < last ? top + TALL : last;                                                        \
-      const int64_t right = left + WIDE < in.columns ? left + WIDE : in.columns;                                          \
-      for (int64_t row = top; row < below; row++) {                                                                       \
-        const char *from = in.from + row * in.row_step;                                                                   \
-        T *to = (T *)in.to + row * in.columns;                                                                            \
-        for (int64_t column = left; column < right; column++) to[column] = *(const T *)(from + column * in.column_step); \
-      }                                                                                                                   \
+/* Rows whose items lie one after another. Most are short: a call for each would take longer than its copy. */
+static void copy_lines(strided in, int64_t first, int64_t last) {
+  const int64_t bytes = in.columns * in.itemsize;
+  for (int64_t row = first; row < last; row++) {
+    const char *restrict from = in.from + row * in.row_step;
+    char *restrict to = in.to + row * bytes;
+    int64_t at = 0;
+    for (; at + LINE <= bytes; at += LINE) memcpy(to + at, from + at, LINE);
+    for (; at + WORD <= bytes; at += WORD) memcpy(to + at, from + at, WORD);
+    for (; at < bytes; at++) to[at] = from[at];
+  }
+}
+
+/* The items of some rows and columns. */
+#define COPY_ITEMS(T, FIRST, LAST, LEFT, RIGHT, FROM)       \
+  for (int64_t row = (FIRST); row < (LAST); row++) {        \
+    const char *from = in.from + row * in.row_step;         \
+    T *restrict to = (T *)in.to + row * in.columns;         \
+    for (int64_t k = (LEFT); k < (RIGHT); k++) to[k] = FROM; \
+  }
+
+#define COPY_TILES(T, FIRST, LAST, LEFT)                                            \
+  for (int64_t top = (FIRST); top < (LAST); top += TALL)                            \
+    for (int64_t left = (LEFT); left < in.columns; left += WIDE) {                  \
+      const int64_t below = top + TALL < (LAST) ? top + TALL : (LAST);              \
+      const int64_t right = left + WIDE < in.columns ? left + WIDE : in.columns;    \
+      COPY_ITEMS(T, top, below, left, right, *(const T *)(from + k * in.column_step)) \
     }
 
+/* Compilers make vectors of loops over every second item, and over items in reverse, where they know these steps. */
+#define COPY_ROWS(T)                                                            \
+  if (in.column_step == 2 * (int64_t)sizeof(T))                                 \
+    COPY_ITEMS(T, first, last, 0, in.columns, ((const T *)from)[2 * k])         \
+  else if (in.column_step == -(int64_t)sizeof(T))                               \
+    COPY_ITEMS(T, first, last, 0, in.columns, ((const T *)from)[-k])            \
+  else                                                                          \
+    COPY_TILES(T, first, last, 0)
+
+#ifdef ST_TURN
+/* Columns whose items lie one after another: as many rows at a time as a line of theirs has, then what is left on the right and below. */
+#define COPY_TURNED(T)                                                                                                        \
+  static void copy_turned_##T(strided in, int64_t first, int64_t last) {                                                      \
+    const int64_t size = sizeof(T), even = in.columns - in.columns % ST_TURN, end = last - (last - first) % (LINE / size);      \
+    for (int64_t top = first; top < end; top += LINE / size)                                                                  \
+      for (int64_t left = 0; left < even; left += ST_TURN)                                                                    \
+        for (int64_t row = top; row < top + LINE / size; row += ST_TURN)                                                      \
+          st_turn_##T(in.from + row * size + left * in.column_step, in.column_step, in.to + (row * in.columns + left) * size, \
+                      in.columns * size);                                                                                     \
+    COPY_TILES(T, first, end, even)                                                                                           \
+    COPY_TILES(T, end, last, 0)                                                                                               \
+  }
+COPY_TURNED(uint32_t)
+COPY_TURNED(uint64_t)
+#endif
+
+/* Whether rows were copied as parts of columns. */
+static bool turned(strided in, int64_t first, int64_t last) {
+#ifdef ST_TURN
+  if (in.row_step != in.itemsize) return false;
+  if (in.itemsize == 4) return copy_turned_uint32_t(in, first, last), true;
+  if (in.itemsize == 8 && ST_TURNED == 8) return copy_turned_uint64_t(in, first, last), true;
+#endif
+  return false;
+}
+
 static void copy_rows(const void *context, st_claims *claims, int64_t share) {
-  const strided in = *(const strided *)context;
-  const int64_t bytes = in.columns * in.itemsize;
+  const strided whole = *(const strided *)context;
   for (; share >= 0; share = st_next(claims)) {
-    const int64_t first = st_share(in.rows, share, in.shares), last = st_share(in.rows, share + 1, in.shares);
+    strided in = whole;
+    int64_t first = st_share(in.rows, share, in.shares), last = st_share(in.rows, share + 1, in.shares);
+    if (in.row_step == in.columns * in.column_step) { /* all rows are one, as where a matrix of an even width has every second column */
+      in.from += first * in.row_step;
+      in.to += first * in.columns * in.itemsize;
+      in.columns *= last - first;
+      first = 0, last = 1;
+    }
     if (in.column_step == in.itemsize)
-      for (int64_t row = first; row < last; row++) memcpy(in.to + row * bytes, in.from + row * in.row_step, (size_t)bytes);
-    else
-      ST_EACH_ITEMSIZE(in.itemsize, COPY_TILES)
+      copy_lines(in, first, last);
+    else if (!turned(in, first, last))
+      ST_EACH_ITEMSIZE(in.itemsize, COPY_ROWS)
   }
 }
 

@@ -13,9 +13,11 @@ from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
 from ..numpy_later import np
 from ..storage.aligned import ALIGNMENT
+from ..storage.kernels import light
 from ..storage.pooled import pooled_empty
 from ..storage.sealed import pin
 from ..storage.tensor import Tensor
+from .copies import read_copies
 from .operands import Operand
 from .results import assembled_result, dense_result, empty_result, requested_form, shared_levels
 from .workspaces import workspace_bytes
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 class BoundKernel:
     """A kernel with its operands. Calling it runs the kernel at C speed and returns the result.
 
-    Each call reads the current values of operands that were not converted; index arrays do not change. While the kernel lives,
+    Each call reads the current values of operands that were not converted; index arrays do not change. Dense ones that do not begin with
+    a cache line may be copied in each call, where that pays (``build.copies``). While the kernel lives,
     NumPy refuses to resize the arrays that it reads (``ndarray.resize``). A dense result, and the values of a sparse one that
     shares the pattern of an operand, live in one array (64-byte aligned, or ``out``), which every call fills anew and returns:
     copy it to keep it. Assembled sparse results are new each time. A kernel with several results returns a list of all.
@@ -46,6 +49,7 @@ class BoundKernel:
         self.operands, self.extents, self._spec = operands, extents, kernel.spec.result
         self._assembled = kernel.assembled
         self.claimed = self._claim(out)
+        self._copies = read_copies(operands, kernel.target.on_device)
         self._result, self._flat = self._make_result(out)
         self._also = {other.name: dense_result(other, extents, None, operands) for other in kernel.spec.also}
         self.launch = kernel.executable.bind(*self.arguments(), len(self._assembled), threads)
@@ -77,6 +81,8 @@ class BoundKernel:
         return kept.bound
 
     def _run(self) -> Any:
+        for key, copy in self._copies.items():
+            light(copy.size).copy(self.operands[key].values, copy)
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
         if not self._spec.copies and self._kernel_run():
@@ -157,6 +163,8 @@ class BoundKernel:
         level = parameter.source[2] if len(parameter.source) == 3 else None
         if key in self._also:
             return self._also[key][1]
+        if part == "values" and key in self._copies:
+            return self._copies[key]
         if key != self._spec.name:
             return self.operands[key].array(part, level)
         if part == "values":

@@ -20,6 +20,7 @@ from ..storage.native_kernels import NativeKernels
 from ..storage.sealed import pin
 from ..storage.tensor import Tensor
 from ..targets.c import interface
+from .copies import CopyRule, copied
 from .operands import Operand
 
 if TYPE_CHECKING:
@@ -43,20 +44,26 @@ class Input(Protocol):
 
 @frozen(eq=False)
 class DenseInput:
-    """An ndarray that the kernel reads as it is."""
+    """An ndarray that the kernel reads as it is, or from a copy."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     slots: list[int]
+    rule: CopyRule
     address: Callable[[Any], Any]
+    cast: Callable[[str, Any], Any]
 
     def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
         if type(data) is not np.ndarray or data.shape != self.shape or data.dtype != self.dtype:
             return False
         try:
             memory = self.address(data)
-        except ValueError:  # cffi raises it for an array that is not contiguous
-            return False
+        except ValueError:  # cffi raises it for an array that is not in C order
+            memory = None
+        rule = self.rule
+        if memory is None or (rule.reads and rule.applies_at(int(self.cast("uintptr_t", memory)))):
+            data = copied(data)
+            memory = self.address(data)
         for slot in self.slots:
             pointers[slot] = memory
         kept += memory, pin(data)
@@ -158,12 +165,13 @@ class RowsInput:
         return not self.check(memory[0], pos.itemsize == 8, memory[1], crd.itemsize == 8, self.segments, self.stored, self.extent)
 
 
-def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None:
-    """Return how an operand is handed over in later calls; None if the kernel reads a copy and not the operand's own memory.
+def make_input(data: Any, operands: list[Operand], slots: Slots, rule: CopyRule) -> Input | None:
+    """Return how an operand is handed over in later calls; None if the kernel reads it converted.
 
     Args:
         data: as the caller gave it.
         operands: as the kernel reads it; several if the kernel reads it in several formats.
+        rule: when the kernel reads a copy of an ndarray.
     """
     address = interface().from_buffer
     if type(data) is float:
@@ -178,7 +186,7 @@ def make_input(data: Any, operands: list[Operand], slots: Slots) -> Input | None
         latest = [weakref.ref(data)]
         return StoredInput(data.shape, data.format, levels, data.fill_value, data.dtype, count, places, address, latest)
     if type(data) is np.ndarray:
-        return DenseInput(data.shape, data.dtype, slots.get(("values", None), []), address)
+        return DenseInput(data.shape, data.dtype, slots.get(("values", None), []), rule, address, interface().cast)
     native = active()
     if not isinstance(native, NativeKernels):
         return None
@@ -198,7 +206,7 @@ def _own_arrays(data: Any) -> dict[tuple[str, int | None], NDArray[Any]]:
         levels = {(part, level): array for level, arrays in enumerate(data.levels) for part, array in arrays.parts.items()}
         return {**levels, ("values", None): data.values}
     if type(data) is np.ndarray:
-        return {("values", None): data} if data.flags.c_contiguous else {}
+        return {("values", None): data}
     if type(data).__module__.partition(".")[0] == "scipy" and getattr(data, "format", "") in ("csr", "csc") and data.ndim == 2:
         return {("pos", 1): data.indptr, ("crd", 1): data.indices, ("values", None): data.data}
     return {}

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Operand:
-    """One operand as the kernel reads it."""
+    """One operand as the kernel reads it, but for copies that each call makes (``build.copies``).
+
+    Attributes:
+        values: flat; those of an ndarray that is not in C order as they are.
+    """
 
     spec: OperandSpec
     shape: tuple[int, ...]
@@ -92,9 +96,9 @@ def prepare(expected: Expected, data: Any, once: bool = False, unit: int | float
     spec, dtype = expected.spec, expected.dtype
     if spec.point:
         return Operand(spec, (1,), (LevelArrays(),), np.array([unit], dtype))
-    if expected.plain and type(data) is np.ndarray and data.dtype == dtype and data.flags.c_contiguous:
+    if expected.plain and type(data) is np.ndarray and data.dtype == dtype and (once or data.flags.c_contiguous):
         _check_order(spec, data.ndim)
-        return Operand(spec, data.shape, (), data if data.ndim == 1 else data.reshape(-1))
+        return Operand(spec, data.shape, (), data.reshape(-1) if data.ndim != 1 and data.flags.c_contiguous else data)
     if type(data) is DeviceTensor:
         return _there(expected, data)
     if isinstance(data, Tensor):

@@ -26,6 +26,7 @@ from ..storage.tensor import Tensor
 from ..targets.c import interface
 from ..targets.target import RepeatedLaunch
 from .bound import BoundKernel, no_memory
+from .copies import ALWAYS_AS_GIVEN, copy_rule, is_given
 from .inputs import Input, Slots, make_input
 from .results import shared_levels
 
@@ -224,7 +225,7 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     inputs = []
     for name, data in operands.items():
         read = [operand for operand in bound.operands.values() if operand.spec.tensor == name]
-        found = make_input(data, read, slots.get(name, {}))
+        found = make_input(data, read, slots.get(name, {}), copy_rule(read[0], bound.operands) if is_given(read[0]) else ALWAYS_AS_GIVEN)
         if found is None:
             return None
         inputs.append((name, found))

@@ -116,6 +116,10 @@ class Kernels(Protocol):
         """Return a flat copy, in C order."""
         ...
 
+    def copy(self, array: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write an array, in C order, to a flat one."""
+        ...
+
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

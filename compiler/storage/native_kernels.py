@@ -185,21 +185,21 @@ class NativeKernels(NumpyKernels):
         return out
 
     def copied(self, array: NDArray[Any]) -> NDArray[Any]:
-        if not array.flags.c_contiguous:
-            return self._copied_strided(array)
-        out = aligned_empty(array.size, array.dtype)
-        self._lib.st_copy(array.nbytes, self._at(array), self._at(out), threads_for(array.size))
+        out = (aligned_empty if array.flags.c_contiguous else pooled_empty)(array.size, array.dtype)
+        self.copy(array, out)
         return out
 
-    def _copied_strided(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Copy a matrix in tiles into memory that calls reuse; NumPy copies other orders, and items that lie askew in memory."""
+    def copy(self, array: NDArray[Any], out: NDArray[Any]) -> None:
+        threads = threads_for(array.size)
+        if array.flags.c_contiguous:
+            self._lib.st_copy(array.nbytes, self._at(array), self._at(out), threads)
+            return
         address, unit = array.__array_interface__["data"][0], min(array.itemsize, 8)
         if array.ndim != 2 or any(place % unit for place in (address, *array.strides)):
-            return super().copied(array)
-        out = pooled_empty(array.size, array.dtype)
+            super().copy(array, out)  # NumPy copies other orders, and items that lie askew in memory
+            return
         begin = self._ffi.cast("void *", address)
-        self._lib.st_copy_strided(*array.shape, *array.strides, begin, array.itemsize, self._at(out), threads_for(array.size))
-        return out
+        self._lib.st_copy_strided(*array.shape, *array.strides, begin, array.itemsize, self._at(out), threads)
 
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int

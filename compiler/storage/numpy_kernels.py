@@ -140,6 +140,9 @@ class NumpyKernels:
     def copied(self, array: NDArray[Any]) -> NDArray[Any]:
         return aligned_copy(array)
 
+    def copy(self, array: NDArray[Any], out: NDArray[Any]) -> None:
+        out.reshape(array.shape)[...] = array
+
     def transpose(
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
