@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -37,7 +37,10 @@ ANSWERS = "SPARSETUNE_ANSWERS"
 """Environment variable: the folder for answers; if it is empty, none are kept."""
 
 MOST = 4096
-"""Most answers that are kept; beyond that the oldest half is removed."""
+"""Most files that are kept; beyond that the oldest half is removed."""
+
+RECORDINGS = ".runs"
+"""How the names of files end that hold recordings of choices (``replay``), in the same folder."""
 
 _SAMPLE = 4096  # numbers of an index array that are looked at
 _TENSORS = f"{__name__.rpartition('.tuner.')[0]}.compiler.storage.tensor"
@@ -57,23 +60,19 @@ def question(expression: Any, operands: Any, options: tuple[Any, ...], evidence:
         options: the other arguments, in order, the database aside.
         evidence: changes with the records of the database; None: it has none.
     """
-    folder = _folder()
-    if folder is None or type(expression) is not str or not isinstance(operands, Mapping):
-        return None
-    found = hashlib.blake2b(digest_size=16)
-    try:
-        for part in _parts(expression, operands, options, evidence):
-            found.update(part if isinstance(part, bytes) else f"{len(part)}:{part}".encode())
-    except (_Unlike, OSError, SparsetuneError):
-        return None
-    return found.hexdigest()
+    return _digest(expression, operands, options, evidence, _operand)
+
+
+def kind(expression: Any, operands: Any, options: tuple[Any, ...], evidence: object) -> str | None:
+    """Return the same for all questions that differ in sizes and patterns of operands only."""
+    return _digest(expression, operands, options, evidence, _kind)
 
 
 def known_answer(asked: str) -> Match | None:
     """Return what an earlier process found, None where nothing is known or the file is damaged."""
     import json
 
-    folder = _folder()
+    folder = answer_folder()
     try:
         if folder is None or flaw(folder) is not None:
             return None
@@ -91,40 +90,57 @@ def keep_answer(asked: str, match: Match) -> None:
     """Keep an answer for other processes, where that is possible."""
     from .written import write_json
 
-    folder = _folder()
+    folder = answer_folder()
     if folder is not None:
         with suppress(OSError):
-            _make_room(folder)
+            make_room(folder)
         told = {"schedule": str(match.schedule), "origin": match.origin, "time": match.time, "distance": match.distance, "note": match.note}
         write_json(folder / f"{asked}.json", told)
 
 
-def _make_room(folder: Path) -> None:
-    """Remove the oldest half of the answers where there are too many. Raises ``OSError``: there is no folder yet."""
+def _digest(
+    expression: Any, operands: Any, options: tuple[Any, ...], evidence: object, told: Callable[[Any], Iterator[str | bytes]]
+) -> str | None:
+    if answer_folder() is None or type(expression) is not str or not isinstance(operands, Mapping):
+        return None
+    found = hashlib.blake2b(told.__name__.encode(), digest_size=16)
+    try:
+        for part in _parts(expression, operands, options, evidence, told):
+            found.update(part if isinstance(part, bytes) else f"{len(part)}:{part}".encode())
+    except (_Unlike, OSError, SparsetuneError):
+        return None
+    return found.hexdigest()
+
+
+def make_room(folder: Path) -> None:
+    """Remove the oldest half of the files where there are too many. Raises ``OSError``: there is no folder yet."""
     with os.scandir(folder) as entries:
-        kept = [entry for entry in entries if entry.name.endswith(".json")]
+        kept = [entry for entry in entries if entry.name.endswith((".json", RECORDINGS))]
     if len(kept) >= MOST:
         for entry in sorted(kept, key=lambda entry: entry.stat().st_mtime_ns)[: len(kept) // 2]:
             with suppress(FileNotFoundError):  # another process makes room as well
                 os.unlink(entry.path)
 
 
-def _folder() -> Path | None:
+def answer_folder() -> Path | None:
+    """Return the folder for answers; None where none are kept."""
     chosen = os.environ.get(ANSWERS)
     if chosen is not None:
         return Path(chosen) if chosen else None
     return cache_folder().parent / "answers"
 
 
-def _parts(expression: str, operands: Mapping[Any, Any], options: tuple[Any, ...], evidence: object) -> Iterator[str | bytes]:
-    """Yield texts that identify a question. Raises ``_Unlike``, ``OSError``, ``SparsetuneError``."""
+def _parts(
+    expression: str, operands: Mapping[Any, Any], options: tuple[Any, ...], evidence: object, told: Callable[[Any], Iterator[str | bytes]]
+) -> Iterator[str | bytes]:
+    """Yield texts that identify a question; ``told``: what is told of an operand. Raises ``_Unlike``, ``OSError``, ``SparsetuneError``."""
     yield _surroundings(tuple(os.environ.get(name) for name in _ENVIRONMENT))
     yield repr((evidence, available_cores(), [_state(file) for file in (constants_file(), shipped_file()) if file is not None]))
     yield expression
     yield _plain(options)
     for name, operand in operands.items():
         yield _plain(name)
-        yield from _operand(operand)
+        yield from told(operand)
 
 
 @cache
@@ -158,18 +174,29 @@ def _plain(value: Any) -> str:
 
 def _operand(data: Any) -> Iterator[str | bytes]:
     """Yield texts that identify an operand, without its values. Raises ``_Unlike`` if it is no array or number of a usual kind."""
-    kind = type(data)
-    if kind is np.ndarray:
-        yield f"array {data.shape} {data.dtype.str}"
-    elif kind in (int, float, bool, complex) or isinstance(data, np.generic):
-        yield f"number {kind.__module__}.{kind.__name__}"
-    elif kind.__name__ == "Tensor" and kind.__module__ == _TENSORS:
-        yield f"tensor {data.shape} {data.format} {data.dtype.str} {data.fill_value!r}"
+    yield from _kind(data)
+    if isinstance(data, (int, float, complex, np.generic)):
+        return
+    yield repr(data.shape)
+    if type(data).__name__ == "Tensor":
         yield from _sampled(array for level in data.levels for _, array in sorted(level.parts.items()))
-    elif kind.__module__.startswith(("scipy.sparse", "sparse.")) and (parts := _parts_of(data)):
-        *indices, values = parts
-        yield f"{kind.__module__}.{kind.__name__} {data.shape} {values.dtype.str} {len(values)} {attribute(data, 'fill_value')!r}"
+    elif type(data) is not np.ndarray:
+        *indices, values = _parts_of(data)
+        yield f"{len(values)}"
         yield from _sampled(indices)
+
+
+def _kind(data: Any) -> Iterator[str]:
+    """Yield texts that identify an operand, without sizes, pattern and values. Raises ``_Unlike`` as ``_operand``."""
+    made = type(data)
+    if made is np.ndarray:
+        yield f"array {data.ndim} {data.dtype.str}"
+    elif made in (int, float, bool, complex) or isinstance(data, np.generic):
+        yield f"number {made.__module__}.{made.__name__}"
+    elif made.__name__ == "Tensor" and made.__module__ == _TENSORS:
+        yield f"tensor {data.format} {data.dtype.str} {data.fill_value!r}"
+    elif made.__module__.startswith(("scipy.sparse", "sparse.")) and (parts := _parts_of(data)):
+        yield f"{made.__module__}.{made.__name__} {len(data.shape)} {parts[-1].dtype.str} {attribute(data, 'fill_value')!r}"
     else:
         raise _Unlike
 

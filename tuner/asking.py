@@ -20,8 +20,9 @@ from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
 from ..compiler.units import is_processor
-from .answers import keep_answer, known_answer, question
+from .answers import keep_answer, kind, known_answer, question
 from .match import TARGETS, Match
+from .replay import replayed
 from .urls import database_url, file_stamp, sqlite_path
 from .verbose import tell
 
@@ -70,11 +71,15 @@ def lookup(
     if (known := _remembered(key)) is not None:
         return known
     asked = question(expression, operands, given, stamp) if is_processor(target) and sqlite_path(url) is not None else None
-    match = None if asked is None else known_answer(asked)
+    match, like = None if asked is None else known_answer(asked), None
+    if match is None and asked is not None and shape is None and boundary is None:
+        like = kind(expression, operands, given, stamp)
+        match = None if like is None else replayed(like, operands)
     if match is None:
         match, is_lasting = _finding().look_up(
-            url, expression, operands, output_format, target, threads, arch, memory_bound, cache_share, semiring, dtype, shape, boundary
-        )
+            url, expression, operands, output_format, target, threads, arch, memory_bound, cache_share, semiring, dtype, shape, boundary,
+            like,
+        )  # fmt: skip
         if is_lasting and asked is not None:
             keep_answer(asked, match)
     tell(f"'{expression}': {match.reason}")

@@ -28,6 +28,7 @@ from .cut_rows import CutRows
 from .encodings import converted_operands
 from .loads import Loads
 from .problem import Problem
+from .recording import log2
 from .routines import matrix_product
 from .stepping import Stepping
 
@@ -150,7 +151,7 @@ class _Costs(Loads, Stepping, CutRows):
     def _lanes(self, loop: str) -> float:
         """Return the gain of vectors in a loop: at most its number of iterations."""
         length = self._graph.constant_extent(loop, self._problem.extents)
-        return LANES if length is None else min(LANES, max(1.0, float(length)))
+        return LANES if length is None else min(LANES, max(1.0, length))
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
         """Return what it costs each time that the innermost loop begins.
@@ -163,7 +164,7 @@ class _Costs(Loads, Stepping, CutRows):
         around, innermost = set(self._graph.originals(loops[-2])), set(self._graph.originals(loops[-1]))
         steps = any(self._is_stored(access) and not around.isdisjoint(access.indices) for access in accesses(leaf.value))
         summed = self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) and not self._varies(leaf.target, innermost)
-        added = START + _HALVED * math.log2(self._lanes(loops[-1])) if summed else 0.0
+        added = START + _HALVED * log2(self._lanes(loops[-1])) if summed else 0.0
         return (_STEP if steps else 0.0) + self._begun(leaf.value, innermost, around) + added
 
     def _begun(self, value: Expr, innermost: set[str], around: set[str]) -> float:
@@ -283,7 +284,7 @@ class _Costs(Loads, Stepping, CutRows):
         return self._points(self._originals(around), address, leaf)
 
     def _result_size(self) -> float:
-        return math.prod(float(self._problem.extents[index]) for index in self._problem.assignment.target.indices)
+        return math.prod((self._problem.extents[index] for index in self._problem.assignment.target.indices), start=1.0)
 
     def _conversions(self) -> float:
         converted = converted_operands(self._problem, self._program, self._sources)

@@ -16,9 +16,10 @@ from ..compiler.concrete.relations.positions import MergePathRelation, PosRelati
 from ..compiler.concrete.relations.split import SplitRelation
 from ..compiler.frozen import frozen
 from ..compiler.schedule.addresses import Address, frames
-from ..compiler.storage.tensor import Tensor, level_extent
-from .features import remembered
+from ..compiler.storage.positions import level_extent
+from ..compiler.storage.tensor import Tensor
 from .iterations import Iterations
+from .remembered import remembered
 
 WIDE = 16
 """Iterations of an innermost loop of known length up to which it is unrolled."""

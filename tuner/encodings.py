@@ -21,8 +21,9 @@ from ..compiler.schedule import directives as d
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.template import Template
 from ..compiler.storage.tensor import Tensor
-from .features import remembered
+from .facts import entries, extent, size
 from .problem import Problem
+from .remembered import remembered
 
 SHORT = 24
 """Entries of a row, on average, up to which rows are tried side by side: longer ones are vectors by themselves."""
@@ -86,7 +87,7 @@ def converted_operands(problem: Problem, program: Program, sources: Mapping[str,
         if name in problem.formats and form.in_memory != problem.formats[name].in_memory:
             operand = problem.operand(name)
             if operand is not None:
-                yield len(operand.values), problem.formats[name], form
+                yield entries(operand), problem.formats[name], form
 
 
 def _holds(problem: Problem, name: str, form: Format) -> bool:
@@ -103,7 +104,7 @@ def _has_short_sums(problem: Problem, access: Access, form: Format, tensor: Tens
     """Whether components of a result are sums over the rows of a matrix, which are short."""
     row, column = (access.subscripts[mode].index for mode in form.order)
     target = {index for index in problem.assignment.target.indices if problem.extents[index] != 1 or index in (row, column)}
-    return target == {row} != {column} and len(tensor.values) <= SHORT * tensor.shape[form.order[0]]
+    return target == {row} != {column} and entries(tensor) <= SHORT * extent(tensor, form.order[0])
 
 
 def _takes_half(problem: Problem, operand: Access, half: Format) -> bool:
@@ -122,4 +123,4 @@ def _bytes_in(tensor: Tensor, form: Format) -> float:
         except FormatError:
             return float("inf")
 
-    return float(tensor.nbytes) if form == tensor.format else remembered(tensor, ("bytes", str(form)), found)
+    return 1.0 * size(tensor) if form == tensor.format else remembered(tensor, ("bytes", str(form)), found)

@@ -10,17 +10,20 @@ from __future__ import annotations
 import hashlib
 import math
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.frozen import frozen
-from ..compiler.storage.tensor import Tensor, level_extent
-from .records import Input
+from ..compiler.storage.positions import level_extent
+from .recording import RecordedOperand, asks, root
+from .recording import log2 as logarithm
 
-Found = TypeVar("Found")
+if TYPE_CHECKING:
+    from ..compiler.storage.tensor import Tensor
+    from .records import Input
 
 SAMPLE = 4096
 """Coordinates in the sample for a feature or the pattern."""
@@ -51,28 +54,30 @@ class OperandFeatures:
     pattern: str
 
 
-_remembered: weakref.WeakKeyDictionary[Tensor, dict[tuple[object, ...], Any]] = weakref.WeakKeyDictionary()
 _known: weakref.WeakKeyDictionary[Tensor, OperandFeatures] = weakref.WeakKeyDictionary()
 
 
 def operand_features(tensor: Tensor) -> OperandFeatures:
     """Return the features of an operand; dense ones have none beside their extents."""
+    if isinstance(tensor, RecordedOperand):
+        found = tensor.by_format(operand_features)
+        return OperandFeatures(tuple((name, feature(tensor, place)) for place, (name, _) in enumerate(found.values)), found.pattern)
     found = _known.get(tensor)
     if found is None:
         found = _known[tensor] = _dense(tensor) if tensor.format.is_dense else _sparse(tensor)
     return found
 
 
-def remembered(tensor: Tensor, key: tuple[object, ...], find: Callable[[], Found]) -> Found:
-    """Return what depends on an operand's pattern and a key, found once as long as the operand lives."""
-    known = _remembered.setdefault(tensor, {})
-    if key not in known:
-        known[key] = find()
-    return known[key]
+@asks
+def feature(tensor: Tensor, place: int) -> float:
+    """Return the value of one of the features of an operand."""
+    return operand_features(tensor).values[place][1]
 
 
 def describe_input(operands: Mapping[str, Tensor], extents: Mapping[str, int], name: str = "") -> Input:
     """Return the description of operands (by canonical name) and extents (by canonical index)."""
+    from .records import Input  # imported here: a replay asks for features alone
+
     values: list[tuple[str, float]] = [(f"extent:{index}", log2(extent)) for index, extent in sorted(extents.items())]
     patterns = []
     for canonical, tensor in sorted(operands.items()):
@@ -85,9 +90,12 @@ def describe_input(operands: Mapping[str, Tensor], extents: Mapping[str, int], n
 
 def distance(left: Input, right: Input) -> float:
     """Return the distance of two inputs of one kernel: 0 for the same, 1 if every feature of one kind differs by a factor of two."""
-    if left.key == right.key:
-        return 0.0
-    return math.sqrt(sum(WEIGHTS.get(kind, 1.0) * square for kind, square in differences(left, right).items()))
+    return 0.0 if left.key == right.key else by_features(left, right)
+
+
+def by_features(left: Input, right: Input) -> float:
+    """Return the distance of two inputs of one kernel that need not be described in full."""
+    return root(sum(WEIGHTS.get(kind, 1.0) * square for kind, square in differences(left, right).items()))
 
 
 def differences(left: Input, right: Input) -> dict[str, float]:
@@ -106,7 +114,7 @@ def differences(left: Input, right: Input) -> dict[str, float]:
 
 def log2(value: float) -> float:
     """Return the base-2 logarithm of a value, which counts as 1 if it is below 1."""
-    return math.log2(value) if value >= 1 else 0.0
+    return logarithm(value) if value >= 1 else 0.0
 
 
 def _kind(feature: str) -> str:

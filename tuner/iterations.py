@@ -26,9 +26,9 @@ from ..compiler.schedule.dependence import graph_of
 from ..compiler.space.arrays import array_workspaces
 from ..compiler.space.relations import Relation, Scan, join
 from ..compiler.space.situation import Situation
-from ..compiler.storage.positions import stored_prefixes
 from ..compiler.storage.tensor import Tensor
 from ..compiler.views import View
+from .facts import positions, shape
 from .problem import Problem
 from .subsections import combinations_found
 
@@ -65,7 +65,7 @@ class Iterations:
         self._problem, self._program, self._sources, self._formats = problem, program, sources, formats
         self._graph: Provenance = graph_of(program.relations)
         stored = {name: _stored_operand(problem, name) for name in problem.formats}
-        self._prefixes = {name: stored_prefixes(operand) for name, operand in stored.items() if operand is not None}
+        self._prefixes = {name: positions(operand) for name, operand in stored.items() if operand is not None}
         self._leaves = tuple(leaves(program.statement))
         result = problem.assignment.target.tensor
         dense = self._formats[result].is_dense
@@ -155,7 +155,7 @@ class Iterations:
         return self._sources.get(access.tensor, access.tensor) in self._prefixes
 
     def _everywhere(self, covered: set[str]) -> float:
-        return math.prod(float(self._problem.extents.get(index, 1)) for index in covered)
+        return math.prod((self._problem.extents.get(index, 1) for index in sorted(covered)), start=1.0)
 
     def _density(self, domain: Domain, covered: set[str]) -> float:
         """Return the share of the combinations of the covered indices that a domain holds."""
@@ -210,12 +210,12 @@ class Iterations:
         is read in another order of its levels."""
         form, prefixes = self._formats[name], self._prefixes[name]
         if isinstance(form, View):
-            shape = self._problem.operands[self._problem.viewed.source(name)].shape
-            return combinations_found(form, access, prefixes, shape, self._problem.extents, covered)
+            stored = shape(self._problem.operands[self._problem.viewed.source(name)])
+            return combinations_found(form, access, prefixes, stored, self._problem.extents, covered)
         order = [access.subscripts[mode].index for mode in form.order]
         depth = next((place for place, index in enumerate(order) if index not in covered), len(order))
         count = prefixes[depth - 1] if depth else 1.0
-        beyond = math.prod(float(self._problem.extents[index]) for index in order[depth:] if index in covered)
+        beyond = math.prod((self._problem.extents[index] for index in order[depth:] if index in covered), start=1.0)
         wanted = access.stored or said_of(access, self._program.conversions) or form
         told = self._told_apart(name, order, covered) if beyond > 1 and wanted.order != form.order else None
         found = min(count * beyond, prefixes[-1] if told is None else told) if beyond > 1 else count

@@ -16,7 +16,7 @@ from ..compiler.schedule.dependence import graph_of
 from ..compiler.shown import shown
 from ..compiler.space.lifespans import together
 from ..compiler.space.memory import buffers_of, counted_positions
-from ..compiler.storage.positions import stored_prefixes
+from .facts import position_count
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -94,7 +94,8 @@ def workspace_elements(program: Program, problem: Problem) -> float:
         problem: gives formats and sizes.
     """
     graph, formats, extents = graph_of(program.relations), problem.formats, problem.extents
-    buffers = sum(math.prod(float(factor * extents.get(index, 1)) for factor, index in sizes) for sizes in buffers_of(program, formats))
+    held = ((factor * extents.get(index, 1) for factor, index in sizes) for sizes in buffers_of(program, formats))
+    buffers = sum(math.prod(factors, start=1.0) for factors in held)
     lengths = {space: math.prod(_length(index, graph, problem) for index in space.indices) for space in program.workspaces if space.indices}
     return buffers + max(sum(lengths.get(space, 0.0) for space in spaces) for spaces in together(program))
 
@@ -104,6 +105,6 @@ def _length(index: str, graph: Provenance, problem: Problem) -> float:
     positions = counted_positions(graph, index, problem.formats)
     operand = None if positions is None else problem.operand(positions[0].tensor)
     if positions is not None and operand is not None:
-        return stored_prefixes(operand)[positions[1]]
+        return position_count(operand, positions[1])
     known = graph.constant_extent(index, problem.extents)
-    return float(known if known is not None else math.prod(problem.extents.get(name, 1) for name in graph.originals(index)))
+    return 1.0 * (known if known is not None else math.prod(problem.extents.get(name, 1) for name in graph.originals(index)))

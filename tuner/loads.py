@@ -155,7 +155,7 @@ class Loads(Passes):
         if positions is not None:
             access, level = positions
             return self._prefixes[self._sources.get(access.tensor, access.tensor)][level]
-        return float(self._graph.constant_extent(index, self._problem.extents) or 1)
+        return 1.0 * (self._graph.constant_extent(index, self._problem.extents) or 1)
 
     def _fits_registers(self, indices: Sequence[str]) -> bool:
         lengths = [self._graph.constant_extent(index, self._problem.extents) for index in indices]

@@ -32,13 +32,16 @@ from ..compiler.format import Format, parse_format
 from ..compiler.native.machine import this_machine
 from ..compiler.schedule.directives import Convert
 from ..compiler.schedule.schedule import Schedule
-from .features import distance
+from .features import by_features, distance
 from .legality import usable
 from .limits import make_limits
 from .match import Match
 from .model import CHOICE_SECONDS, Choice, choice_deadline, further_seconds, static_choice
 from .problem import Problem
+from .recorded_problem import recorded
+from .recording import Recording, plain
 from .records import Decision, Measurement
+from .replay import keep_recording
 from .resolve import make_problem
 from .shares import USUAL_CHUNK, dynamic_excess, static_excess
 from .shipped import shipped_decisions
@@ -77,16 +80,24 @@ def look_up(
     dtype: DTypeLike | None,
     shape: Mapping[str, Any] | None,
     boundary: Boundary,
+    like: str | None,
 ) -> tuple[Match, bool]:
     """Return the schedule for operands from the database at a URL, and whether the same will be found for others that look like them.
+
+    Args:
+        like: digest of the kind of question under which a recording of the choice is kept; None: none is.
 
     Raises:
         TuningError, SparsetuneError, BuildError: as ``asking.lookup``, whose arguments these are.
     """
     limits = make_limits(memory_bound, cache_share)
     problem = make_problem(expression, operands, output_format, target, threads, "", shape, arch, limits, semiring, dtype, boundary)
-    match = lookup_in(url, problem)
-    return match, _CUT_SHORT not in match.note and not _rests_on_values(problem, match.schedule)
+    recording = None if like is None or problem.is_compound else Recording()
+    match = lookup_in(url, problem, recording)
+    is_lasting = _CUT_SHORT not in match.note and not _rests_on_values(problem, match.schedule)
+    if like is not None and recording is not None and recording.is_whole and recording.steps and is_lasting:
+        keep_recording(like, recording, match)
+    return match, is_lasting
 
 
 def _rests_on_values(problem: Problem, schedule: Schedule) -> bool:
@@ -96,15 +107,15 @@ def _rests_on_values(problem: Problem, schedule: Schedule) -> bool:
     return any(one.plain is not one for one in wanted)
 
 
-def lookup_in(url: str, problem: Problem) -> Match:
-    """Return the schedule for a problem from the database at a URL."""
+def lookup_in(url: str, problem: Problem, recording: Recording | None = None) -> Match:
+    """Return the schedule for a problem from the database at a URL, and record how it is chosen where the static model alone decides."""
     path = sqlite_path(url)
     if path is not None and not os.path.exists(os.path.expanduser(path)):
-        return lookup_problem(problem, NOTHING)
+        return lookup_problem(problem, NOTHING, recording=recording)
     from .database import open_database  # of which a lookup without a database needs nothing
 
     with open_database(url, read_only=True) as store:
-        return lookup_problem(problem, store)
+        return lookup_problem(problem, store, recording=recording)
 
 
 class _Nothing:
@@ -120,7 +131,9 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def lookup_problem(problem: Problem, store: Evidence, shipped: Sequence[Decision] | None = None) -> Match:
+def lookup_problem(
+    problem: Problem, store: Evidence, shipped: Sequence[Decision] | None = None, recording: Recording | None = None
+) -> Match:
     """Return the schedule for a problem from an open database, or part of one, and from what ships (None: all of it)."""
     note, known = "", known_inputs(problem, store)
     exact = next((decision for away, decision in known if away == 0.0), None)
@@ -135,7 +148,7 @@ def lookup_problem(problem: Problem, store: Evidence, shipped: Sequence[Decision
             return Match(schedule, "exact", exact.seconds, 0.0)
     if shipped is None:
         shipped = shipped_decisions(problem.workload)
-    found = _by_evidence(problem, store, known, shipped)
+    found = _by_evidence(problem, store, known, shipped, None if known else recording)
     return replace(found, note="; ".join(filter(None, (note, found.note))))
 
 
@@ -160,14 +173,20 @@ def _searched(decision: Decision) -> dict[str, Any]:
     return {name: decision.policy[name] for name in ("memory_bound", "cache_share") if name in decision.policy}
 
 
-def _by_evidence(problem: Problem, store: Evidence, known: list[tuple[float, Decision]], shipped: Sequence[Decision]) -> Match:
+def _by_evidence(
+    problem: Problem,
+    store: Evidence,
+    known: list[tuple[float, Decision]],
+    shipped: Sequence[Decision],
+    recording: Recording | None,
+) -> Match:
     """Return what is expected to gain most, doubts taken off: winners on similar inputs of this machine, where there are none those that
     ship, and the model's choice where the nearest of these is far away."""
     near = [(away, decision) for away, decision in known if away <= SIMILAR_BOUND][:NEIGHBOURS]
     strange = 0.0 if near else STRANGE
     near = near or shipped_inputs(problem, shipped)[:NEIGHBOURS]
     if not near:
-        return _without_evidence(problem)
+        return _without_evidence(problem, shipped, recording)
     from .prospects import most_promising  # of which a lookup that knows no input near this one needs nothing
 
     choice, note = _model_choice(problem) if near[0][0] + strange > MODEL_ASKED_FROM else (None, "")
@@ -178,19 +197,21 @@ def shipped_inputs(problem: Problem, shipped: Sequence[Decision]) -> list[tuple[
     """Return what ships of a problem's workload from machines of this kind, within ``SIMILAR_BOUND``, nearest first."""
     workload, machine = problem.workload, this_machine()
     same = [
-        (distance(problem.input, decision.input), decision) for decision in shipped
+        (by_features(problem.input, decision.input), decision) for decision in shipped
         if replace(decision.workload, machine=workload.machine) == workload and not _searched(decision)
         and decision.environment.get("system") == machine.system and decision.environment.get("vector_bytes") == machine.vector_bytes
     ]  # fmt: skip
     return sorted((pair for pair in same if pair[0] <= SIMILAR_BOUND), key=lambda pair: (pair[0], pair[1].input.key))
 
 
-def _without_evidence(problem: Problem) -> Match:
-    choice, note = _model_choice(problem)
+def _without_evidence(problem: Problem, shipped: Sequence[Decision], recording: Recording | None) -> Match:
+    if recording is not None:
+        shipped_inputs(recorded(problem, recording), shipped)  # that none is near belongs to the recording
+    choice, note = _model_choice(problem, recording)
     return Match(Schedule(), "default", note=note) if choice is None else Match(choice.schedule, "model", note=note)
 
 
-def _model_choice(problem: Problem) -> tuple[Choice | None, str]:
+def _model_choice(problem: Problem, recording: Recording | None = None) -> tuple[Choice | None, str]:
     """Return the model's choice and a note on it.
 
     It takes milliseconds, ``CHOICE_SECONDS`` and more for products of many factors, so inputs of the same kernel and about the same
@@ -206,13 +227,16 @@ def _model_choice(problem: Problem) -> tuple[Choice | None, str]:
     if key not in _modelled:
         seconds = CHOICE_SECONDS + further_seconds(problem)
         deadline = choice_deadline(seconds)
-        choice = static_choice(problem, deadline)
+        choice = static_choice(problem if recording is None else recorded(problem, recording), deadline)
+        choice = None if choice is None else replace(choice, gain=plain(choice.gain))
         note = f"{_CUT_SHORT} after {seconds:g} s, before it had seen all candidates" if deadline.cut else ""
         text = "" if choice is None else problem.to_canonical(choice.schedule)
         _modelled[key] = choice, text, note
         while len(_modelled) > _REMEMBERED:
             _modelled.popitem(last=False)
         return None if choice is None else replace(choice, schedule=problem.from_canonical(text)), note  # legal; named as later
+    if recording is not None:
+        recording.is_whole = False  # nothing was recorded of how this was chosen
     choice, text, note = _modelled[key]
     schedule = None if choice is None else usable(problem, text)
     return None if choice is None or schedule is None else replace(choice, schedule=schedule), note

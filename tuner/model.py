@@ -6,8 +6,8 @@ It ranks schedules by their ``costs`` for the search, and chooses where nothing 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from ..compiler.concrete.depth import MOST_FACTORS, check_depth
 from ..compiler.concrete.nodes import Program
@@ -25,11 +25,11 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate, candidates
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import FEW_FACTORS
-from ..compiler.storage.positions import stored_prefixes
 from ..compiler.units import UNITS
 from ..compiler.views import View
 from .constants import machine_constants
 from .costs import operations
+from .facts import positions
 from .legality import is_legal
 from .limits import workspace_elements
 from .parameters import settled
@@ -180,7 +180,7 @@ def problem_candidates(
     problem: Problem, deadline: Deadline | None = None, selection: Selection = RULES_ALONE
 ) -> tuple[Candidate, ...]:
     """Return the candidates of a problem, the default first, as far as they are found before a deadline; see ``candidates``."""
-    fibres = {name: stored_prefixes(operand) for name, operand in problem.operands.items() if is_plainly_stored(problem, name)}
+    fibres = {name: positions(operand) for name, operand in problem.operands.items() if is_plainly_stored(problem, name)}
     return candidates(
         problem.assignment, problem.formats, problem.constants, problem.threads, deadline, problem.extents, fibres, selection,
         problem.semiring, problem.has_blas, problem.joins, problem.target,
@@ -202,13 +202,13 @@ def rank(problem: Problem, found: Sequence[Candidate], deadline: Deadline | None
         return math.inf if late else _cost(problem, candidate.program, sources)
 
     ranked = [Ranked(candidate, candidate.template.fill(), cost(place, candidate)) for place, candidate in enumerate(found)]
-    tied = Counter(item.cost for item in ranked)
     formats = {**problem.formats, **{name: problem.formats[source] for name, source in sources.items()}}
 
-    def ties(item: Ranked) -> int:
-        return disagreements(item.candidate.program, formats) if tied[item.cost] > 1 else 0
+    def in_order(tied: list[Ranked]) -> list[Ranked]:
+        return sorted(tied, key=lambda item: disagreements(item.candidate.program, formats)) if len(tied) > 1 else tied
 
-    return sorted(ranked, key=lambda item: (item.cost, ties(item)))
+    ranked.sort(key=lambda item: item.cost)
+    return [item for _, tied in groupby(ranked, key=lambda item: item.cost) for item in in_order(list(tied))]
 
 
 def disagreements(program: Program, formats: Mapping[str, Format]) -> int:

@@ -23,15 +23,15 @@ from ..compiler.space.candidates import Candidate
 from ..compiler.space.decorations import BUILD, UNROLL, shares_pattern, stream_of, vector_of
 from ..compiler.space.situation import Situation, result_leaf
 from ..compiler.space.template import Hole, Values
-from ..compiler.storage.positions import stored_prefixes
 from ..compiler.storage.tensor import Tensor
 from ..compiler.units import UNITS
 from .constants import Constants, machine_constants
+from .facts import position_count, segments, size
 from .gathers import begun_by, chosen_by, gathers_from_afar, is_summed, level_bytes, missed_share, stored_reads
 from .legality import applied
 from .prefetches import Gathered, distance_ahead, own_share, time_of_prefetches
 from .problem import Problem
-from .row_ends import UNROLLED, row_ends
+from .row_ends import UNROLLED, alone_over_batched
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
 from .widths import halved_build
 
@@ -176,10 +176,10 @@ def _unrolled(
     if unrolled is None:
         return None, 1.0
     stored = chosen_by(problem, graph.originals(unrolled.index))
-    rows = [(tensor, level) for _, tensor, level in stored if tensor.levels[level].pos is not None]
+    rows = [(tensor, level) for _, tensor, level in stored if segments(tensor, level)]
     if len(rows) != 1 or not _matter_ends(*rows[0]):
         return None, 1.0
-    times = row_ends(*rows[0], _are_joined(problem, candidate)).alone_over_batched(constants.surprises * problem.threads)
+    times = alone_over_batched(*rows[0], _are_joined(problem, candidate), constants.surprises * problem.threads)
     return (unrolled, times) if times < 1 else (None, 1.0)
 
 
@@ -192,8 +192,7 @@ def _are_joined(problem: Problem, candidate: Candidate) -> bool:
 
 def _matter_ends(tensor: Tensor, level: int) -> bool:
     """Return whether the ends of rows decide how long a sum takes: there are more than a few, and their entries are near."""
-    pos = tensor.levels[level].pos
-    return pos is not None and len(pos) > _FEW_ROWS and tensor.nbytes <= _NEAR_SHARE * this_machine().last_level_cache
+    return segments(tensor, level) >= _FEW_ROWS and size(tensor) <= _NEAR_SHARE * this_machine().last_level_cache
 
 
 def _asks_for_less(hole: Hole, prefetch: d.Prefetch, values: Values, constants: Constants) -> float:
@@ -216,9 +215,9 @@ def _prefetched(
         loops = chain(candidate.program.statement, ())
         begun = bool(loops) and any(found is operand for _, found in begun_by(problem, graph.originals(loops[0])))
         far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
-        if begun and far is not None and operand.nbytes > level_bytes(2) and gathers_from_afar(problem, originals):
+        if begun and far is not None and size(operand) > level_bytes(2) and gathers_from_afar(problem, originals):
             return far, machine_constants().stream_miss
-        return (hole.usual, 1.0) if begun and operand.nbytes > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
+        return (hole.usual, 1.0) if begun and size(operand) > _CACHE_SHARE * this_machine().last_level_cache else (None, None)
     places = _chosen_inside(problem, candidate, hole.usual, originals)
     if not places:
         return None, None
@@ -247,7 +246,7 @@ def _chosen_inside(
 def _each(problem: Problem, candidate: Candidate, places: Sequence[tuple[str, Tensor, int]], cost: float) -> float:
     """Return the operations of a loop for each row that it gathers: those on all that belongs to a fibre of a tensor, over its entries. 0
     for matrices: all their work is on the rows themselves."""
-    rows = max((stored_prefixes(tensor)[level] for _, tensor, level in places if level > 1), default=0.0)
+    rows = max((position_count(tensor, level) for _, tensor, level in places if level > 1), default=0.0)
     sharers = 1 if _shared_loop(candidate.template.fill().directives) is None else problem.threads
     return cost * sharers / rows if rows else 0.0
 
@@ -269,6 +268,6 @@ def _gathered(
     near, far = max(near, outside), min(far, outside)
     read = (access for access in accesses(problem.assignment.value) if access.tensor == name)
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
-    row = operand.nbytes / max(rows, 1)
+    row = size(operand) / max(rows, 1)
     gains = machine_constants().prefetched(summed)
     return Gathered(near, row, time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each)))

@@ -13,6 +13,7 @@ from ..compiler.space.distances import FAR, LINE, MEMORY
 from ..compiler.views import View
 from .iterations import Iterations
 from .problem import Problem
+from .recording import log2
 
 _LINE_BYTES = 64
 _STREAMED = 2.0**18  # elements of a filter up to which hardware fetches its rows in time from beyond the second level of cache
@@ -72,19 +73,19 @@ class Passes(Iterations):
         touched = iterations / math.prod(steps[place].length for place in repeating)
         line = LINE[elements > MEMORY]
         if self._is_filter(access):
-            line = LINE[0] * max(0.0, math.log2(inside[passed[-1]] / _STREAMED))
+            line = LINE[0] * max(0.0, log2(inside[passed[-1]] / _STREAMED))
         return (passes - 1.0) * self._lines(elements, touched) * line
 
     def _steps(self, loops: Sequence[str]) -> list[_Step]:
         """Return the original indices that loops go through, outermost first. A collapsed loop goes through the inner index once for each
         value of the outer one; the loops that an index was split into share its length."""
         names = [self._graph.originals(loop) for loop in loops]
-        left = {name: max(1.0, float(self._problem.extents.get(name, 1))) for own in names for name in own}
+        left = {name: max(1.0, self._problem.extents.get(name, 1)) for own in names for name in own}
         steps = list[_Step]()
         for place in reversed(range(len(loops))):
             around = {name for own in names[:place] for name in own}
             length = None if around.isdisjoint(names[place]) else self._graph.constant_extent(loops[place], self._problem.extents)
-            room = math.inf if length is None else max(1.0, float(length))
+            room = math.inf if length is None else max(1.0, length)
             for name in reversed(names[place]):
                 steps.append(_Step(name, min(room, left[name]) if name in around else left[name]))
                 left[name], room = left[name] / steps[-1].length, max(1.0, room / steps[-1].length)

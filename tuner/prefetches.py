@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from ..compiler.frozen import frozen
+from .recording import hypotenuse
 
 LINE = 64
 """Bytes of a line of a cache, the least that a prefetch brings."""
@@ -72,7 +72,7 @@ def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[flo
     """
     times = [share * time for share, time in zip((1 - near, near - outside, outside - far, far), _REACHED, strict=True)]
     *fetched, waited = (time / gain for time, gain in zip(times, gains, strict=True))
-    asking, silent = math.hypot(sum(fetched), waited), sum(times)
+    asking, silent = hypotenuse(sum(fetched), waited), sum(times)
     return (own * asking + 1 - own) / (own * silent + (1 - own) * (1 + _WAITING * outside))
 
 

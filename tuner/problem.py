@@ -24,6 +24,7 @@ from ..compiler.space.joins import Joins
 from ..compiler.storage.symmetry import is_symmetric
 from ..compiler.storage.tensor import Tensor
 from ..compiler.units import HARDWARE, Hardware
+from .facts import size
 from .features import describe_input
 from .limits import NO_LIMITS, Limits
 from .records import Input, Workload, edges_text, semiring_text
@@ -127,7 +128,7 @@ class Problem:
     @property
     def nbytes(self) -> int:
         """Bytes of all operands."""
-        return sum(operand.nbytes for operand in self.operands.values())
+        return sum(size(operand) for operand in self.operands.values())
 
     @property
     def distributes(self) -> bool:

@@ -11,7 +11,7 @@ Times are cycles a row. They were fitted to sums of rows of equal, random and re
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 from ..compiler.frozen import frozen
 from ..compiler.ir.limits import AVERAGE_STEADY, BESIDE, FEWEST, ROWS, SHORT, STEADY, STEADY_SHORT
 from ..compiler.storage.positions import stored_prefixes
-from ..compiler.storage.tensor import Tensor
-from .features import remembered
+from .recording import asks
+from .remembered import remembered
 from .surprises import surprising_share
+
+if TYPE_CHECKING:
+    from ..compiler.storage.tensor import Tensor
 
 UNROLLED = 2
 """How many entries of a row are summed without a branch, one by one."""
@@ -61,6 +64,12 @@ class RowEnds:
         """Return the time of sums one by one over that of batches, if the ends of so many rows are remembered from call to call."""
         forgotten = 1.0 - min(1.0, remembered / max(1.0, self.surprises)) ** _FORGOTTEN
         return (self.alone + forgotten * self.lost_alone) / (self.batched + forgotten * self.lost_batched)
+
+
+@asks
+def alone_over_batched(tensor: Tensor, level: int, joined: bool, known: float) -> float:
+    """Return the time of sums of a level's rows one by one over that of batches, if ``known`` ends are remembered from call to call."""
+    return row_ends(tensor, level, joined).alone_over_batched(known)
 
 
 def row_ends(tensor: Tensor, level: int, joined: bool = False) -> RowEnds:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiler.storage.tensor import Tensor, level_extent
-from .features import remembered
+from ..compiler.storage.positions import level_extent
+from .recording import asks
+from .remembered import remembered
+
+if TYPE_CHECKING:
+    from ..compiler.storage.tensor import Tensor
 
 USUAL_CHUNK = 64
 """Usual size of a chunk: iterations of the first level that a thread takes at once."""
@@ -21,6 +26,7 @@ ITERATION = 2.0
 """Cost of an iteration besides its entries, in entries."""
 
 
+@asks
 def static_excess(tensor: Tensor, threads: int, apart: bool = False) -> float:
     """Return the work of the thread that ends last over the mean, where threads get equal stretches of the outermost loop.
 
@@ -63,11 +69,13 @@ def _last_done(lanes: list[deque[float]]) -> float:
     return last
 
 
+@asks
 def largest_chunk(tensor: Tensor, chunk: int) -> float:
     """Return the share of all work that the largest chunk has, of an even sample of chunks."""
     return remembered(tensor, ("chunk", chunk), lambda: float(_chunk_works(tensor, chunk)[1].max()))
 
 
+@asks
 def dynamic_excess(tensor: Tensor, chunk: int, threads: int) -> float:
     """Return an upper bound of the time of threads that take chunks in order, each when it has done the one before, over the mean.
 
@@ -93,6 +101,7 @@ def _chunk_works(tensor: Tensor, chunk: int) -> tuple[NDArray[np.float64], NDArr
     return (before - first) / max(last - first, 1.0), (after - before) / max(last - first, 1.0)
 
 
+@asks
 def chunks(tensor: Tensor, chunk: int) -> int:
     """Return how many chunks of so many iterations there are."""
     return max(1, -(-_iterations(tensor) // chunk))

@@ -3,8 +3,6 @@ have in common, and branches at the ends of fibres."""
 
 from __future__ import annotations
 
-import math
-
 from ..compiler.concrete.nodes import Assign, Forall
 from ..compiler.concrete.said import said_of
 from ..compiler.levels.affine import Resolving
@@ -12,7 +10,9 @@ from ..compiler.levels.subsection import Subsection
 from ..compiler.notation.nodes import Access, Add, accesses, walk_expression
 from ..compiler.schedule.addresses import Address, enclosing_loops, everywhere, frames
 from ..compiler.views import View
+from .facts import extent as extent_of
 from .iterations import Iterations
+from .recording import log2
 
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
 _HALVING = 20.0  # operations of each step of the binary searches for the begin and the end of a subsection, with mispredicted branches
@@ -48,9 +48,9 @@ class Stepping(Iterations):
         if any(isinstance(one, Subsection) and not (one.across or one.wraps) for one in outside):
             return _SUBSECTION
         window = abs(kind.coefficient) * self._problem.extents[access.subscripts[form.order[level]].index]
-        extent = self._problem.operands[self._problem.viewed.source(name)].shape[form.in_memory.order[stored]]
+        extent = extent_of(self._problem.operands[self._problem.viewed.source(name)], form.in_memory.order[stored])
         row = prefixes[stored] / max(1.0, prefixes[stored - 1] if stored else 1.0)
-        return _SUBSECTION + _HALVING * math.log2(max(1.0, min(row, extent / max(1, window))))
+        return _SUBSECTION + _HALVING * log2(max(1.0, min(row, extent / max(1, window))))
 
     def _meetings(self) -> float:
         """Return the cost of stepping through operands that meet in loops: all their entries count, however few they have in common."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ..levels.traversal import Walk
 from ..storage.encoding import decoded
-from ..storage.tensor import Tensor, level_extent
+from ..storage.positions import level_extent
+from ..storage.tensor import Tensor
 from .relations import Join, Relation, Scan, apart, is_nested, sampled
 
 HEAVIEST = 32

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..format import Format
+from .positions import level_extent
 from .symmetry import halved, whole
-from .tensor import Tensor, level_extent
+from .tensor import Tensor
 
 
 def decoded(tensor: Tensor) -> Tensor:

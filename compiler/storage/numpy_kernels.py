@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..numpy_later import np
 from . import hashing
 from .aligned import aligned_copy, aligned_empty, aligned_full, index_dtype
+from .segment_state import segment_state
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -156,14 +157,7 @@ class NumpyKernels:
         return out_pos, aligned_copy(rows[permutation]), aligned_copy(values[permutation])
 
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
-        if int(pos[0]) != 0 or (pos[1:] < pos[:-1]).any() or int(pos[-1]) > stored:  # a difference might overflow
-            return 3
-        crd = crd[: int(pos[-1])]
-        if len(crd) and (int(crd.min()) < 0 or int(crd.max()) >= extent):
-            return 2
-        descents = crd[1:] <= crd[:-1]
-        begins = np.unique(pos[(pos > 0) & (pos < len(crd))]) - 1
-        return int(np.count_nonzero(descents) != np.count_nonzero(descents[begins]))
+        return segment_state(pos, crd, stored, extent)
 
 
 def _segment_starts(counts: NDArray[Any]) -> NDArray[np.int64]:

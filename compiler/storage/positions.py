@@ -1,8 +1,16 @@
-"""How many positions the levels of a stored tensor have."""
+"""Extents of the levels of a stored tensor, and how many positions they have. Anything with the parts of a tensor will do."""
 
 from __future__ import annotations
 
-from .tensor import Tensor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+def level_extent(tensor: Tensor, level: int) -> int:
+    """Return the extent of the mode that a level stores."""
+    return tensor.shape[tensor.format.order[level]]
 
 
 def stored_prefixes(operand: Tensor) -> tuple[float, ...]:

@@ -271,8 +271,3 @@ def _opaque(tensor: Tensor) -> NDArray[Any]:
     array = np.empty((), object)
     array[()] = tensor
     return array
-
-
-def level_extent(tensor: Tensor, level: int) -> int:
-    """Return the extent of the mode that a level stores."""
-    return tensor.shape[tensor.format.order[level]]

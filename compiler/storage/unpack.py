@@ -12,9 +12,10 @@ from .dtypes import equals_fill
 from .encoding import decoded
 from .entries import Entries, sort_entries
 from .kernels import active
+from .positions import level_extent
 from .sealed import sealed
 from .symmetry import count_whole
-from .tensor import Tensor, level_extent
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -41,6 +41,7 @@ def found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     look_up = finding.look_up
     monkeypatch.setattr(finding, "look_up", lambda url, expression, *rest: asked.append(expression) or look_up(url, expression, *rest))
     monkeypatch.setattr(asking, "_remembered", lambda key: None)
+    monkeypatch.setattr(asking, "replayed", lambda *_: None)
     return asked
 
 
@@ -111,7 +112,7 @@ def test_an_answer_holds_until_what_it_rests_on_changes(found: list[str], tmp_pa
 
 def test_a_half_of_a_symmetric_matrix_is_no_answer_for_other_values(found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     half = st.Schedule('convert(A, "dense, symmetric")')
-    monkeypatch.setattr(finding, "lookup_in", lambda _url, _problem: Match(half, "model"))
+    monkeypatch.setattr(finding, "lookup_in", lambda _url, _problem, _recording: Match(half, "model"))
     symmetric = scipy.sparse.csr_array(scipy.sparse.eye_array(40))
     assert [look(symmetric).schedule for _ in range(2)] == [half, half]
     assert len(found) == 2

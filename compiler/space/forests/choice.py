@@ -59,7 +59,7 @@ def cheapest(
             watch()
             if least >= (found[-1][0] if len(found) == most else limit):
                 break
-            for best in dict.fromkeys(optimizer.optimum(path) for optimizer in optimizers):
+            for best in {best.forest: best for best in (optimizer.optimum(path) for optimizer in optimizers)}.values():
                 if best.forest is not None and best.cost < limit:
                     insort(found, (best.cost, number, best.forest), key=lambda item: item[:2])
                     del found[most:]
@@ -98,7 +98,7 @@ def sizes_of(
         fibres: by operand, how many positions each level has, as far as they are known.
         joins: of the sparse operands, where they are at hand.
     """
-    known = {name: float(extents.get(name, _UNKNOWN_EXTENT)) for name in contraction.indices}
+    known = {name: 1.0 * extents.get(name, _UNKNOWN_EXTENT) for name in contraction.indices}
     counts: dict[int, tuple[float, ...]] = {}
     for number, _ in contraction.chains:
         given, levels = fibres.get(contraction.operands[number].tensor), contraction.levels(number)

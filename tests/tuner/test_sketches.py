@@ -1,0 +1,67 @@
+"""Sketches of operands answer every question as the tensors do that are made of the same data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st_draw
+from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.tensor import Tensor
+from sparsetune.tuner import facts, sketches
+from sparsetune.tuner.features import operand_features
+from sparsetune.tuner.row_ends import alone_over_batched
+from sparsetune.tuner.scattering import scattered_share
+from sparsetune.tuner.shares import chunks, dynamic_excess, largest_chunk, static_excess
+from sparsetune.tuner.sketches import sketch
+
+
+def told(operand: Any) -> list[Any]:
+    """The answers to all questions."""
+    found: list[Any] = [facts.shape(operand), facts.size(operand), facts.entries(operand), facts.positions(operand)]
+    found.append([facts.segments(operand, level) for level in range(operand.order)])
+    found.append(operand_features(operand).values)
+    found.append(operand.format.is_dense)
+    if not operand.format.is_dense:
+        found += [static_excess(operand, 3, apart) for apart in (False, True)]
+        found += [question(operand, chunk) for question in (largest_chunk, chunks) for chunk in (1, 16)]
+        found += [dynamic_excess(operand, chunk, 2) for chunk in (1, 16)]
+        found += [scattered_share(operand, level, rows, lines) for level in (0, 1) for rows in (2.5, 64.0) for lines in (1.0, 4.0)]
+        found += [alone_over_batched(operand, 1, joined, 100.0) for joined in (False, True)] if facts.segments(operand, 1) else []
+    return found
+
+
+@given(
+    seed=st_draw.integers(0, 1000), rows=st_draw.integers(0, 400), columns=st_draw.integers(1, 300), density=st_draw.floats(0, 0.3),
+    form=st_draw.sampled_from(["csr", "csc", "coo"]), index=st_draw.sampled_from([np.int32, np.int64]),
+)  # fmt: skip
+def test_matrices(seed: int, rows: int, columns: int, density: float, form: str, index: type) -> None:
+    made = scipy.sparse.random_array((rows, columns), density=density, rng=np.random.default_rng(seed), format=form)
+    if form != "coo":
+        made.indices, made.indptr = made.indices.astype(index), made.indptr.astype(index)
+    assert told(sketch(made)) == told(tensor(made))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [2, 2.5, 1j, np.float32(3), np.ones(()), np.ones(5), np.ones((3, 4, 2)).transpose(), np.ones((4, 6))[::2, ::3], np.zeros((0, 3))],
+)
+def test_dense_data(data: Any) -> None:
+    assert told(sketch(data)) == told(tensor(data))
+
+
+def test_what_is_not_sorted_or_large_is_made_a_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = scipy.sparse.random_array((30, 20), density=0.3, rng=np.random.default_rng(0), format="csr")
+    assert not isinstance(sketch(plain), Tensor)
+    turned = plain.copy()
+    turned.indices = turned.indices[::-1].copy()
+    assert isinstance(sketch(turned), Tensor)
+    assert told(sketch(turned)) == told(tensor(turned))
+    longer = plain.copy()
+    longer.data, longer.indices = np.append(longer.data, 1.0), np.append(longer.indices, longer.indices[-1])
+    assert told(sketch(longer)) == told(tensor(longer))
+    monkeypatch.setattr(sketches, "_MOST", 10)
+    assert isinstance(sketch(plain), Tensor)

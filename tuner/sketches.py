@@ -1,0 +1,88 @@
+"""Operands as questions of recordings need them: dense arrays, and the compressed rows and columns of SciPy, seen as what ``tensor`` makes
+of them, without importing what makes tensors. All else is made a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiler.shown import attribute
+from ..compiler.storage.segment_state import segment_state
+
+_MOST = 2**20  # entries up to which NumPy checks a matrix in less time than importing takes
+_MODES = {"csr": (0, 1), "csc": (1, 0)}
+_INDICES = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+class _Full:
+    """What a level of all coordinates tells (``levels.dense``)."""
+
+    full, steps, holes = True, False, False
+
+    def positions(self, _parts: object, parents: int, extent: int) -> int:
+        return parents * extent
+
+
+class _Compressed:
+    """What a level of sorted segments tells (``levels.compressed``)."""
+
+    full, steps, holes = False, True, False
+
+    def positions(self, parts: dict[str, NDArray[Any]], _parents: int, _extent: int) -> int:
+        return len(parts["crd"])
+
+    def sampled(self, parts: dict[str, NDArray[Any]], places: NDArray[Any], _extent: int) -> NDArray[np.int64]:
+        return parts["crd"][places].astype(np.int64)
+
+
+class _Format:
+    """The levels of a sketch, and the mode that each stores."""
+
+    def __init__(self, levels: tuple[_Full | _Compressed, ...], order: tuple[int, ...]) -> None:
+        self.levels, self.order, self.is_dense = levels, order, all(level.full for level in levels)
+
+
+class _Level:
+    """The arrays of a level."""
+
+    def __init__(self, **parts: NDArray[Any]) -> None:
+        self.parts, self.pos, self.crd = parts, parts.get("pos"), parts.get("crd")
+
+
+class _Sketch:
+    """The parts of a tensor that questions look at."""
+
+    def __init__(self, shape: tuple[int, ...], form: _Format, levels: tuple[_Level, ...], values: NDArray[Any]) -> None:
+        self.shape, self.format, self.levels, self.values, self.order = shape, form, levels, values, len(shape)
+        self.nbytes = values.nbytes + sum(part.nbytes for level in levels for part in level.parts.values())
+        self.nnz = len(values)
+
+
+def sketch(data: Any) -> Any:
+    """Return what tells of an operand all that questions ask. Raises whatever ``tensor`` raises where it is no operand."""
+    if type(data) is np.ndarray or isinstance(data, (int, float, complex, np.generic)):
+        array = np.asarray(data)
+        form = _Format((_Full(),) * array.ndim, tuple(range(array.ndim)))
+        return _Sketch(array.shape, form, (_Level(),) * array.ndim, array.reshape(-1))
+    form = attribute(data, "format") if type(data).__module__.startswith("scipy.sparse") else None
+    found = _compressed(data, _MODES[form]) if form in _MODES and data.ndim == 2 else None
+    if found is not None:
+        return found
+    from ..compiler.storage.construct import tensor
+
+    return tensor(data)
+
+
+def _compressed(data: Any, order: tuple[int, ...]) -> _Sketch | None:
+    """Return the sketch of a matrix of SciPy; None where its rows or columns are not sorted, or many."""
+    pos, crd, values = data.indptr, data.indices, data.data
+    rows, columns = (data.shape[mode] for mode in order)
+    plain = all(type(part) is np.ndarray and part.ndim == 1 and part.flags.c_contiguous for part in (pos, crd, values))
+    if not plain or pos.dtype not in _INDICES or crd.dtype not in _INDICES or len(pos) != rows + 1 or len(pos) + len(crd) > _MOST:
+        return None
+    if segment_state(pos, crd, min(len(crd), len(values)), columns):
+        return None
+    crd, values = crd[: pos[-1]], values[: pos[-1]]
+    return _Sketch(data.shape, _Format((_Full(), _Compressed()), order), (_Level(), _Level(pos=pos, crd=crd)), values)
