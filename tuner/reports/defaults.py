@@ -76,7 +76,7 @@ def _raced(figure: str, names: Iterable[str], pace: Pace) -> Iterator[list[Row]]
         for run in case.runs.values():
             run()  # just-in-time compilation, helpers
     for name in names:
-        matrix = _matrix(name)
+        matrix = csr_of(name)
         for case in _CASES[figure](matrix) if matrix is not None else ():
             load = os.getloadavg()[0]
             found = race({key: run for key, run in case.runs.items() if key[0] != PYDATA}, pace)
@@ -95,7 +95,7 @@ def _patiently(run: Run) -> Series:
     return Series(tuple(times))
 
 
-def _matrix(name: str) -> Tensor | None:
+def csr_of(name: str) -> Tensor | None:
     """Return an input as CSR of float64; None where its file is missing."""
     if not name.startswith(PREFIX):
         try:
