@@ -39,7 +39,8 @@ def test_the_command_writes_rows_and_page(tmp_path: Path, monkeypatch: pytest.Mo
 def test_means_are_by_how_often_rows_are_read() -> None:
     def rows(name: str, reads: int, ratio: float) -> list[Row]:
         label = f"float64, 16 columns, rows read {reads} times"
-        times = {layouts.ALIGNED: Series((1.0, 1.0)), layouts.ALIGNED_OUT: Series((1.0, 1.0)), **{variant: Series((ratio, ratio)) for variant in layouts.SHOWN}}
+        times = {name: Series((1.0, 1.0)) for name in (layouts.ALIGNED, layouts.ALIGNED_OUT)}
+        times |= {variant: Series((ratio, ratio)) for variant in layouts.SHOWN}
         return [Row(layouts.FIGURE, label, name, variant, 1, 0.5, "", series) for variant, series in times.items()]
 
     text = layouts.page(Races([*rows("often", 16, 1.25), *rows("oftener", 99, 5.0), *rows("seldom", 15, 3.0)]))
