@@ -16,6 +16,8 @@ typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t, uintptr_t;
+#define INT32_MIN (-2147483647 - 1)
+#define INT64_MIN (-9223372036854775807LL - 1)
 #define INT64_C(number) number##LL
 #define UINT64_C(number) number##ULL
 #define __builtin_nan(text) __longlong_as_double(0x7ff8000000000000LL)

@@ -10,7 +10,8 @@ sparsetune.tuner.reports.gpu fit INPUT ...`` fits them again, and says what that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import mul
 
 from ..compiler.concrete.nodes import Program
 from ..compiler.errors import ScheduleError
@@ -37,8 +38,9 @@ class Device:
         meets: time by which units that share rows begin later.
         wait: time of one stored entry of a lane that waits for its operands.
         together: entries whose loads are under way n at a time wait 1 / n**together as long.
-        iteration: time of an iteration of a lane; ``element`` of one of the elements of a tile in registers.
+        iteration: time of an iteration of a lane, or of a tile of elements in registers.
         rewriting: further time of an iteration in which a lane adds to an element in memory.
+        gathering: time of a sector of a row that an entry chooses and a lane goes through alone.
         tail: further turns at the end of a kernel, since units do not all end together.
         row: time of looking whether a row ends.
         reduction: time of a step in which lanes combine sums.
@@ -54,30 +56,30 @@ class Device:
     threads: int = 2048
     registers: int = 65536
     blocks: int = 32
-    near: float = 622_800.0
-    launch: float = 6_080.0
-    thread: float = 689.0
-    warp: float = 851.0
-    block: float = 1_525.0
-    search: float = 176.6
-    meets: float = 100.0
-    wait: float = 149.3
-    together: float = 0.3665
-    iteration: float = 8.95
-    element: float = 2.94
-    rewriting: float = 48.9
-    tail: float = 0.3
-    row: float = 35.7
-    reduction: float = 21.2
-    insertion: float = 344.3
+    near: float = 519000.0
+    launch: float = 5682.0
+    thread: float = 1034.0
+    warp: float = 910.6
+    block: float = 1598.0
+    search: float = 226.8
+    meets: float = 710.0
+    wait: float = 170.9
+    together: float = 0.327
+    iteration: float = 3.315
+    rewriting: float = 26.45
+    gathering: float = 123.7
+    tail: float = 0.292
+    row: float = 50.04
+    reduction: float = 27.22
+    insertion: float = 6822.0
     sector: float = 0.000854
-    instruction: float = 0.00135
-    shuffle: float = 0.00402
-    atomic: float = 0.01027
-    key: float = 0.0513
-    near_byte: float = 4.834e-05
-    byte: float = 0.0001566
-    carried: float = 26_800.0
+    instruction: float = 0.002226
+    shuffle: float = 0.002174
+    atomic: float = 0.004755
+    key: float = 0.02701
+    near_byte: float = 7.251e-05
+    byte: float = 0.0001088
+    carried: float = 20040.0
     conversion: float = 15.0
 
 
@@ -127,7 +129,7 @@ def nanoseconds(counted: Counted, device: Device = USUAL) -> float:
     updates = sum(device.atomic * work.atomics + device.key * work.keys for work in works)
     far = counted.moved + sum(work.far + work.own * lost for work, lost in zip(works, again, strict=True))
     carried = device.carried if any(work.is_carried for work in works) else 0.0
-    waiting = max((_waiting(work, device) for work in works), default=device.wait)
+    waiting = _waiting(works, device) if works else device.wait
     converted = device.conversion * counted.converted
     return device.launch + converted + carried + waiting + issued + updates + device.near_byte * near + device.byte * far
 
@@ -150,22 +152,31 @@ def _lost(work: Work, device: Device) -> float:
     return filled**3 / (1 + filled**3)
 
 
-def _waiting(work: Work, device: Device) -> float:
-    """Return how long units wait, which run in turns; at least as long as the longest of them."""
+def _waiting(works: Sequence[Work], device: Device) -> float:
+    """Return how long units wait, which run in turns, at least as long as the longest of them.
+
+    What one assignment makes for another is computed by the same units, which begin once and do one after the other.
+    """
+    turns, begins, each = ([*numbers] for numbers in zip(*(_turns(work, device) for work in works), strict=True))
+    usual = max(map(mul, turns, begins)) + sum(map(mul, turns, each))
+    longest = max(begins) + sum(work.longest * own for work, own in zip(works, each, strict=True))
+    return max(usual, longest)
+
+
+def _turns(work: Work, device: Device) -> tuple[float, float, float]:
+    """Return how many turns units take, and how long each of them begins and works."""
     units = _held(work, device) / work.lanes
     at_once = device.processors * (min(float(device.blocks), units) if work.unit == "block" else units)
     begin = {"thread": device.thread, "warp": device.warp, "block": device.block}[work.unit]
     begin += device.search * work.searches + (device.meets if work.atomics else 0.0)
     loads = work.entries ** (1 - device.together) * max(work.waits, 1e-9) ** device.together
-    steps = work.iterations / work.tile
     each = (
-        device.wait * loads + device.iteration * steps + device.element * work.iterations * (work.tile > 1)
-        + device.rewriting * work.rewritten + device.row * work.tracked + device.reduction * work.reductions
+        device.wait * loads + device.iteration * work.iterations / work.tile + device.rewriting * work.rewritten
+        + device.gathering * work.gathered + device.row * work.tracked + device.reduction * work.reductions
         + device.insertion * work.inserted
     )  # fmt: skip
     turns = work.units / at_once
-    turns = turns + device.tail * (1 - 1 / turns) if turns > 1 else 1.0
-    return max(turns * (begin + each), begin + work.longest * each)
+    return turns + device.tail * (1 - 1 / turns) if turns > 1 else 1.0, begin, each
 
 
 def settled_on_device(problem: Problem, candidate: Candidate, cost: float) -> Settled:

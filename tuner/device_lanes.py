@@ -187,7 +187,8 @@ class Lanes:
         shares = [loop for loop in self.inside if loop.is_share and loop.known is not None]
         outer = self.loops[self.place]
         if shares and (self.deepest > self.covered or not self.counts_entries):
-            return self._longest_share(shares, math.prod(float(loop.known or 1) for loop in shares))
+            own = [loop for loop in shares if loop.tag.member != "thread" or self.has_race("parallel_reduction")]
+            return self._longest_share(shares, math.prod(float(loop.known or 1) for loop in own))
         if outer.is_share and outer.known is None and outer.stride.step > 1:
             return self._longest_share([outer], outer.stride.step)
         if not self.takes_rows:

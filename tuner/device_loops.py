@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,11 @@ from ..compiler.concrete.relations.collapse import CollapseRelation
 from ..compiler.concrete.relations.positions import MergePathRelation, PosRelation
 from ..compiler.concrete.relations.split import SplitRelation
 from ..compiler.frozen import frozen
+from ..compiler.notation.nodes import Access, accesses
 from ..compiler.schedule.addresses import Address, frames
 from ..compiler.storage.positions import level_extent
 from ..compiler.storage.tensor import Tensor
+from ..compiler.views import View
 from .iterations import Iterations
 from .remembered import remembered
 
@@ -79,7 +82,7 @@ class DeviceLoops(Iterations):
 
     def loops(self, address: Address, leaf: Assign) -> list[Loop]:
         """Return the loops around an assignment, outermost first."""
-        around = [frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall)]
+        around = self._opened([frame for frame in frames(self._program.statement, address) if isinstance(frame, Forall)])
         made: list[Loop] = []
         for place, frame in enumerate(around):
             before, known = made[-1].after if made else 1.0, self._known(frame.index)
@@ -89,6 +92,27 @@ class DeviceLoops(Iterations):
             stride = stride_of(self._graph, frame.index, self._problem.extents)
             made.append(Loop(frame.tag, originals, after / before if before else 0.0, after, known, counts, stride))
         return made
+
+    def _opened(self, around: Sequence[Forall]) -> list[Forall]:
+        """Return loops with those in place of a collapsed one that it is carried out as, if one of its operands stores the rows: units
+        get rows then, not pairs."""
+        opened: list[Forall] = []
+        for frame in around:
+            pair = self._graph.maker(frame.index)
+            if not isinstance(pair, CollapseRelation) or self._graph.space(frame.index) == "position" or not self._is_stored(pair.outer):
+                opened.append(frame)
+            else:
+                opened += [replace(frame, index=pair.outer), Forall(pair.inner, frame.body)]
+        return opened
+
+    def _is_stored(self, index: str) -> bool:
+        """Whether an operand stores coordinates of an index."""
+        read = (access for _, leaf in self._leaves for access in accesses(leaf.value) if self._has_levels(access))
+        return any(access.has_coordinates(index, self._formats[access.tensor]) for access in read)
+
+    def _has_levels(self, access: Access) -> bool:
+        """Whether an access is of stored coordinates, each of which is an index."""
+        return access.tensor in self._prefixes and access.is_plain and not isinstance(self._formats[access.tensor], View)
 
     def _known(self, loop: str) -> int | None:
         """Return the iterations of a loop over a part of a variable, where they are known."""

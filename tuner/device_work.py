@@ -14,7 +14,6 @@ from ..compiler.concrete.nodes import Assign
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.storage.tensor import Tensor
-from ..compiler.views import View
 from .device_lanes import Lanes
 from .device_loops import DeviceLoops
 from .device_traffic import ROW, SECTOR, Traffic
@@ -36,6 +35,7 @@ class Work:
         waits: the same, those counted once whose loads are under way together.
         iterations: of all loops of a lane; ``tile`` of the innermost, if they are neighbouring elements in registers.
         rewritten: iterations that add to an element in memory, each of which waits for the one before.
+        gathered: sectors of rows, chosen by stored coordinates, that a lane goes through alone.
         tracked: entries of a lane after which it looks whether their row ends.
         reductions: steps in which lanes of a unit combine their sums.
         inserted: entries that a lane adds to a table.
@@ -63,6 +63,7 @@ class Work:
     iterations: float
     tile: int
     rewritten: float
+    gathered: float
     tracked: float
     reductions: float
     inserted: float
@@ -109,7 +110,7 @@ class DeviceWork(DeviceLoops):
         return Work(
             lanes.unit, lanes.units, lanes.count, lanes.registers, entries=lanes.entries if reads else 0.0,
             waits=lanes.waits if reads else 0.0, iterations=lanes.iterations, tile=lanes.tile,
-            rewritten=lanes.iterations if traffic.is_added_in_memory else 0.0, tracked=lanes.tracked,
+            rewritten=lanes.iterations if traffic.is_added_in_memory else 0.0, gathered=traffic.alone, tracked=lanes.tracked,
             reductions=lanes.reduction_steps, inserted=_inserted(lanes, traffic.keys), longest=lanes.longest,
             searches=self._searches(leaf, lanes), sectors=traffic.sectors,
             instructions=traffic.instructions + lanes.warps(len(lanes.loops) - 1), shuffles=lanes.shuffles, atomics=traffic.atomics,
@@ -143,10 +144,6 @@ class DeviceWork(DeviceLoops):
 
     def _is_workspace(self, access: Access) -> bool:
         return any(space.name == access.tensor for space in self._program.workspaces)
-
-    def _has_levels(self, access: Access) -> bool:
-        """Whether an access is of stored coordinates, each of which is an index."""
-        return access.tensor in self._prefixes and access.is_plain and not isinstance(self._formats[access.tensor], View)
 
     def _sources_of(self, index: str) -> Iterator[tuple[Tensor, int]]:
         """Yield the operands that store coordinates of an index, each with the level that does."""

@@ -246,12 +246,7 @@ class _Builder:
 
     def stepped(self, index: str) -> bool:
         """Whether an operand stores the coordinates of an index."""
-        return any(
-            not kind.full and access.subscripts[mode].index == index
-            for part in self.parts
-            for access in accesses(part.value)
-            for mode, kind in zip(self.formats[access.tensor].order, self.formats[access.tensor].levels, strict=True)
-        )
+        return any(access.has_coordinates(index, self.formats[access.tensor]) for part in self.parts for access in accesses(part.value))
 
     def workspace(self, over: tuple[str, ...]) -> Workspace:
         workspace = Workspace(self.names.fresh("w" if over else "t"), over)

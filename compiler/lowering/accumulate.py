@@ -227,8 +227,7 @@ def _rows(context: Context, chain: list[Forall], inner: Assign) -> list[Forall]:
 def _is_dense(context: Context, access: Access, index: str) -> bool:
     """Whether all components along an index are stored."""
     form = context.tensors.format_of(access)
-    kinds = [form.levels[form.order.index(mode)] for mode, name in enumerate(access.indices) if name == index] if form is not None else []
-    return all(kind.full for kind in kinds)
+    return form is None or not access.has_coordinates(index, form)
 
 
 def _once(context: Context, around: Around, target: Access) -> bool:

@@ -110,6 +110,10 @@ class Access(Expr):
         """The hash, computed once, since lowering looks accesses up again and again."""
         return hash((self.tensor, self.subscripts, self.protocols, self.stored))
 
+    def has_coordinates(self, index: str, form: Format) -> bool:
+        """Return whether a tensor in a format stores coordinates of an index."""
+        return any(not kind.full and self.subscripts[mode].index == index for mode, kind in zip(form.order, form.levels, strict=True))
+
     @Kept
     def indices(self) -> tuple[str, ...]:
         """Distinct indices in order of first appearance."""

@@ -15,7 +15,7 @@ from ..schedule.addresses import at, body_address, chain
 from ..schedule.dependence import graph_of
 from .decorations import Decoration, new_names, positions_taken
 from .device_units import to_threads, to_warps
-from .situation import Situation
+from .situation import Situation, format_read
 from .template import Hole, Part, opened
 
 TILE = Hole("tile", (2, 4))
@@ -55,11 +55,18 @@ def _columns(program: Program, leaf: Assign, situation: Situation, rows: Sequenc
         return cut, d.Reorder((*outer, tile, *sums, element)), *summed
 
     if len(rows) == 1:
-        yield Decoration((*ordered(rows[0]), d.Collapse(rows[0], tile, thread), to_threads(thread, "no_races")), "tiles of rows to threads")
+        if _is_full(program, situation, rows[0]):
+            together = d.Collapse(rows[0], tile, thread), to_threads(thread, "no_races")
+            yield Decoration((*ordered(rows[0]), *together), "tiles of rows to threads")
         yield Decoration((*ordered(rows[0]), to_warps(rows[0]), to_threads(tile, "no_races")), "rows to warps, tiles to threads")
     for position, taken in _positions(program, situation, rows if len(rows) > 1 else ()):
         fibres = to_warps(position), to_threads(tile, "no_races")
         yield Decoration((*taken, *ordered(position), *fibres), "fibres to warps, tiles to threads")
+
+
+def _is_full(program: Program, situation: Situation, loop: str) -> bool:
+    """Return whether no operand stores coordinates of a loop: of a nest whose rows are stored, threads get rows, not tiles of them."""
+    return not any(access.has_coordinates(loop, format_read(access, program, situation)) for access in situation.stored(program))
 
 
 def _shared_columns(program: Program, situation: Situation, loops: Sequence[str]) -> Iterator[Decoration]:

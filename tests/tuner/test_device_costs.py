@@ -11,7 +11,7 @@ import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
-from sparsetune.tuner.device_costs import USUAL, Device, device_cost, nanoseconds
+from sparsetune.tuner.device_costs import USUAL, Counted, Device, device_cost, nanoseconds
 from sparsetune.tuner.device_work import DeviceWork, Work
 from sparsetune.tuner.model import expected_cost, static_choice
 from sparsetune.tuner.problem import Problem
@@ -128,6 +128,45 @@ def test_rows_that_lanes_gather_alone_cost_a_sector_each() -> None:
     assert expected_cost(given, Schedule(ROWS)) > 3 * expected_cost(given, Schedule(ALONE))
 
 
+def test_sectors_of_rows_that_one_lane_goes_through_alone_are_counted() -> None:
+    """Each entry chooses a row of 64 elements, which are 16 sectors."""
+    given = problem(50_000, 50_000, 20, expression=SPMM)
+    alone, beside = works(given, ROWS)[-1], works(given, ALONE)[-1]
+    assert alone.gathered == pytest.approx(20 * 16)
+    assert beside.gathered == 0
+
+
+def test_a_lane_with_several_rows_of_a_block_takes_as_long_as_the_longest() -> None:
+    """Lanes wait for the longest of their own rows, not for the mean of the block's."""
+    of_blocks = "split(i, b, q, 256); split(q, t, n, 2); parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, no_races)"
+    fibres = "collapse(i, j, f); pos(f, p, B); split(p, b, q, 256); split(q, t, n, 2); parallelize(b, gpu_block, no_races);"
+    tensor = np.zeros((100, 30, 400))
+    tensor[:, :, 0], tensor[7, 7, :] = 1.0, 1.0
+    operands = {"B": st.tensor(tensor, "csf"), "c": np.ones(400)}
+    given = make_problem("T(i,j) = B(i,j,k) * c(k)", operands, "dcsr", "cuda", arch="sm_90")
+    (work,) = works(given, f"{fibres} parallelize(t, gpu_thread, no_races)")
+    assert work.longest == pytest.approx(400 / (2 * tensor.sum() / 3000))
+    (matrix,) = works(problem(2000, 500, 5), of_blocks)
+    assert matrix.longest == 1.0
+
+
+def test_what_a_workspace_is_filled_with_is_waited_for_too() -> None:
+    given = problem(1000, 500, 400, expression=SPMM)
+    held = "precompute(A(i,j) * X(j,k), k, k, w); parallelize(i, gpu_thread, no_races)"
+    both = works(given, held)
+    together, *apart = (nanoseconds(Counted(each, 0.0, 0.0)) for each in (tuple(both), both[:1], both[1:]))
+    assert together > max(apart) + 64 * USUAL.iteration
+
+
+def test_of_a_collapsed_loop_whose_rows_are_stored_units_get_rows() -> None:
+    tensor = np.zeros((50, 6, 7))
+    tensor[::5] = 1.0
+    operands = {"B": st.tensor(tensor, "csf"), "C": np.ones((6, 32)), "D": np.ones((7, 32))}
+    given = make_problem("A(i,r) = B(i,j,k) * C(j,r) * D(k,r)", operands, target="cuda", arch="sm_90")
+    tiles = "split(r, t, v, 2); reorder(i, t, j, k, v); precompute(B(i,j,k) * C(j,r) * D(k,r), v, v, w); collapse(i, t, c);"
+    assert works(given, f"{tiles} parallelize(c, gpu_thread, no_races)")[-1].units == 10
+
+
 def test_converting_an_operand_costs_more_than_a_kernel() -> None:
     given = problem(5000, 5000, 10)
     converted = Schedule(f'convert(A(i,j), "compressed, compressed"); {ROWS}')
@@ -156,7 +195,7 @@ def bias(measured: list[Race], device: Device) -> float:
     return float(np.mean([math.log(nanoseconds(asked, device) / taken) for race in measured for asked, taken in race.mappings]))
 
 
-LOSS, BIAS = 0.55459, -0.10757
+LOSS, BIAS = 0.45556, -0.03328
 """Of the usual constants on these inputs. What changes the model changes them: see by part "fit" of the report whether it is better."""
 
 

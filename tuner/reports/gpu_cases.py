@@ -106,8 +106,8 @@ def _nonzeros(names: str, of: str, block: int, thread: int, races: tuple[str, st
 
 DEFAULT = "default"
 """Name of the mapping that the compiler makes without a schedule."""
-CHOSEN = "chosen by the static model"
-"""Name of the mapping that is made for each input without any measurement."""
+CHOSEN = "chosen by the static model: "
+"""How the name of a mapping begins that is made for one input without any measurement; its schedule follows."""
 USUAL_ARCH = "sm_90"
 """The architecture that choices are made for; the model is that of one GPU, so they are the same for all."""
 CPU = "32 rows to a thread"

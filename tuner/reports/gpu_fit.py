@@ -18,13 +18,15 @@ from ...compiler.schedule.apply import apply_schedule
 from ...compiler.schedule.schedule import Schedule
 from ..device_costs import USUAL, Counted, Device, counted, nanoseconds
 from ..problem import Problem
-from .gpu_cases import kernels_for
+from .gpu_cases import CHOSEN, DEFAULT, kernels_for
 from .gpu_parts import loaded
 from .gpu_rows import OURS, Row
 from .markdown import geometric_mean, table
 
 GIVEN = ("processors", "threads", "registers", "blocks")
 """What the maker says of a device; the rest is fitted."""
+PARTS = ("kernels", "choices")
+"""The parts of the report whose rows are races."""
 FITTED = tuple(each.name for each in fields(Device) if each.name not in GIVEN)
 STEPS = (1.5, 1.2, 1.07)
 """By which constants are moved, first far and then near."""
@@ -66,10 +68,13 @@ class Race:
 
 
 def races(rows: Sequence[Row], sources: Sequence[str]) -> Iterator[Race]:
-    """Yield the races on inputs, by files or names, that rows of part "kernels" have: those of the device that was measured last."""
+    """Yield the races on inputs, by files or names, that rows have: those of the device that was measured last.
+
+    What the model chose once, and how long it took, is of the races: what a model wrongly thinks fast is among them.
+    """
     for source in sources:
         name = Path(source).name
-        mine = [row for row in rows if (row.part, row.input, row.who, row.right) == ("kernels", name, OURS, "yes")]
+        mine = [row for row in rows if row.part in PARTS and (row.input, row.who, row.right) == (name, OURS, "yes")]
         mine = [row for row in mine if row.device == mine[-1].device]
         if not mine:
             continue
@@ -77,10 +82,16 @@ def races(rows: Sequence[Row], sources: Sequence[str]) -> Iterator[Race]:
         for kernel in kernels_for(data):
             times = {row.what: 1e9 * row.seconds for row in mine if row.kernel == kernel.name}
             mapped = [(schedule, times[what]) for what, schedule in kernel.schedules() if what in times]
+            mapped += [(_said(what), taken) for what, taken in times.items() if what.startswith(CHOSEN)]
             if len(mapped) < 2:
                 continue
             given = kernel.problem(kernel.operands(data))
             yield Race(name, kernel.name, tuple((_asked(given, Schedule(schedule or "")), taken) for schedule, taken in mapped))
+
+
+def _said(what: str) -> str | None:
+    schedule = what.removeprefix(CHOSEN)
+    return None if schedule == DEFAULT else schedule
 
 
 def _asked(given: Problem, schedule: Schedule) -> Counted:

@@ -82,6 +82,10 @@ class Rows:
 
         return sorted(wanted, key=lambda name: (name in seen, -missing(name)))
 
+    def has(self, name: str, kernel: str, who: str, begin: str) -> bool:
+        """Return whether the file has a row of a mapping whose name begins so."""
+        return any(known[:3] == (name, kernel, who) and known[3].startswith(begin) for known in self._known)
+
     def add(self, name: str, data: int, kernel: str, who: str, what: str, measure: Callable[[], tuple[list[float], int, str]]) -> None:
         """Measure and write a row, unless the file has it.
 

@@ -1,4 +1,4 @@
-"""nvcc compiles generated CUDA C++ for two architectures, also where our package is not."""
+"""nvcc and NVRTC compile generated CUDA C++; nvcc for two architectures, also where our package is not."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from types import SimpleNamespace
 import pytest
 import sparsetune as st
 from differential import gpu, gpu_templates
+from differential.cases import random_case
 from differential.gpu_mappings import MAPPINGS, SHARED, SPMM, source
 from sparsetune.compiler.build.standalone import standalone
 from sparsetune.compiler.errors import BuildError, ScheduleError
+from sparsetune.compiler.evaluate import compile_kernel
 from sparsetune.compiler.native import devices
 from sparsetune.compiler.native.devices import find_nvcc
 from sparsetune.compiler.native.library import CSRC
 from sparsetune.compiler.space.library import LIBRARY
+from sparsetune.compiler.targets.cuda_objects import cubin_of
 
 pytestmark = pytest.mark.cc
 
@@ -107,3 +110,21 @@ def test_sources_compile_without_the_package(nvcc: str, tmp_path: Path) -> None:
         done = subprocess.run(["make", f"NVCC={nvcc}", target], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:3000]
         assert (tmp_path / target).is_file()
+
+
+@pytest.mark.nightly
+def test_nvrtc_compiles_random_expressions() -> None:
+    """What nvcc compiles may name what NVRTC, which has no headers, does not know."""
+    compiled = 0
+    refused: list[ScheduleError] = []
+    for seed in range(7000, 7400):
+        case = random_case(seed)
+        semiring = None if case.semiring == ("+", "*") else case.semiring
+        made = compile_kernel(case.text, case.formats, case.constants, semiring=semiring, target="cuda", arch="sm_90")
+        kernel, _ = made.specialised({name: operand.given for name, operand in case.operands.items()}, case.given)
+        try:
+            compiled += cubin_of(kernel.source, "sm_90").startswith(b"\x7fELF")
+        except ScheduleError as error:
+            refused.append(error)
+    assert compiled > 300
+    assert all(gpu.NEVER in str(error) for error in refused)

@@ -177,6 +177,14 @@ def test_nvrtc_compiles_every_kind_of_kernel(arch: str) -> None:
         assert all(name in image for name in names)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_nvrtc_compiles_the_least_whole_numbers(dtype: str) -> None:
+    """It has no headers, from which other compilers take their names."""
+    source = st.compile(SPMV, {"A": "csr"}, target="cuda", arch="sm_90", semiring=("max", "+"), dtype=dtype).source
+    assert f"INT{dtype.removeprefix('int')}_MIN" in source
+    assert compile_cubin(source, "sm_90", CSRC).startswith(b"\x7fELF")
+
+
 def test_what_nvrtc_refuses_is_said() -> None:
     with pytest.raises(st.BuildError, match=r"^NVRTC failed: .*error: .*undefined"):
         compile_cubin('#include "st_cuda.h"\nST_KERNEL(32) part() { nothing(); }\n', "sm_90", CSRC)
