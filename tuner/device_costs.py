@@ -39,7 +39,6 @@ class Device:
         wait: time of one stored entry of a lane that waits for its operands.
         together: entries whose loads are under way n at a time wait 1 / n**together as long.
         iteration: time of an iteration of a lane, or of a tile of elements in registers.
-        rewriting: further time of an iteration in which a lane adds to an element in memory.
         gathering: time of a sector of a row that an entry chooses and a lane goes through alone.
         tail: further turns at the end of a kernel, since units do not all end together.
         row: time of looking whether a row ends.
@@ -56,29 +55,28 @@ class Device:
     threads: int = 2048
     registers: int = 65536
     blocks: int = 32
-    near: float = 519000.0
+    near: float = 150_000.0
     launch: float = 5682.0
-    thread: float = 1034.0
-    warp: float = 910.6
-    block: float = 1598.0
-    search: float = 226.8
+    thread: float = 1013.0
+    warp: float = 851.0
+    block: float = 1368.0
+    search: float = 189.0
     meets: float = 710.0
-    wait: float = 170.9
-    together: float = 0.327
-    iteration: float = 3.315
-    rewriting: float = 26.45
-    gathering: float = 123.7
-    tail: float = 0.292
-    row: float = 50.04
-    reduction: float = 27.22
+    wait: float = 127.0
+    together: float = 0.4907
+    iteration: float = 42.63
+    gathering: float = 51.36
+    tail: float = 0.1748
+    row: float = 35.7
+    reduction: float = 29.31
     insertion: float = 6822.0
     sector: float = 0.000854
-    instruction: float = 0.002226
-    shuffle: float = 0.002174
-    atomic: float = 0.004755
-    key: float = 0.02701
-    near_byte: float = 7.251e-05
-    byte: float = 0.0001088
+    instruction: float = 0.002977
+    shuffle: float = 0.001938
+    atomic: float = 0.008559
+    key: float = 0.02524
+    near_byte: float = 7.759e-05
+    byte: float = 9.313e-05
     carried: float = 20040.0
     conversion: float = 15.0
 
@@ -171,9 +169,8 @@ def _turns(work: Work, device: Device) -> tuple[float, float, float]:
     begin += device.search * work.searches + (device.meets if work.atomics else 0.0)
     loads = work.entries ** (1 - device.together) * max(work.waits, 1e-9) ** device.together
     each = (
-        device.wait * loads + device.iteration * work.iterations / work.tile + device.rewriting * work.rewritten
-        + device.gathering * work.gathered + device.row * work.tracked + device.reduction * work.reductions
-        + device.insertion * work.inserted
+        device.wait * loads + device.iteration * work.iterations / work.tile + device.gathering * work.gathered
+        + device.row * work.tracked + device.reduction * work.reductions + device.insertion * work.inserted
     )  # fmt: skip
     turns = work.units / at_once
     return turns + device.tail * (1 - 1 / turns) if turns > 1 else 1.0, begin, each

@@ -99,13 +99,13 @@ class DeviceLoops(Iterations):
         opened: list[Forall] = []
         for frame in around:
             pair = self._graph.maker(frame.index)
-            if not isinstance(pair, CollapseRelation) or self._graph.space(frame.index) == "position" or not self._is_stored(pair.outer):
+            if not isinstance(pair, CollapseRelation) or self._graph.space(frame.index) == "position" or not self._are_stored(pair.outer):
                 opened.append(frame)
             else:
                 opened += [replace(frame, index=pair.outer), Forall(pair.inner, frame.body)]
         return opened
 
-    def _is_stored(self, index: str) -> bool:
+    def _are_stored(self, index: str) -> bool:
         """Whether an operand stores coordinates of an index."""
         read = (access for _, leaf in self._leaves for access in accesses(leaf.value) if self._has_levels(access))
         return any(access.has_coordinates(index, self._formats[access.tensor]) for access in read)

@@ -49,7 +49,7 @@ class Traffic:
         self, problem: Problem, lanes: Lanes, driven: Collection[str], sources: Callable[[str], Iterable[tuple[Tensor, int]]]
     ) -> None:
         self._problem, self._lanes, self._driven, self._sources = problem, lanes, driven, sources
-        self._all, self.is_added_in_memory = lanes.loops[-1].after, False
+        self._all = lanes.loops[-1].after
         self.sectors = self.instructions = self.atomics = self.keys = self.near = self.far = self.streams = self.own = self.alone = 0.0
 
     def add_workspace(self, indices: Sequence[str], extents: Iterable[int]) -> None:
@@ -98,7 +98,6 @@ class Traffic:
             neighbours = stride is not None and bool(indices) and stride.index == indices[-1]
             self.atomics += times * (_part(1) if neighbours else 1.0)
         again = is_sum and times >= 0.99 * self._all
-        self.is_added_in_memory = again and not self._lanes.has_race("atomics")
         self._move(indices, place, times, warps, 2.0 if again else 1.0)
 
     def _around(self, indices: Sequence[str]) -> list[int]:

@@ -34,7 +34,6 @@ class Work:
         entries: stored entries that a lane goes through one after the other.
         waits: the same, those counted once whose loads are under way together.
         iterations: of all loops of a lane; ``tile`` of the innermost, if they are neighbouring elements in registers.
-        rewritten: iterations that add to an element in memory, each of which waits for the one before.
         gathered: sectors of rows, chosen by stored coordinates, that a lane goes through alone.
         tracked: entries of a lane after which it looks whether their row ends.
         reductions: steps in which lanes of a unit combine their sums.
@@ -62,7 +61,6 @@ class Work:
     waits: float
     iterations: float
     tile: int
-    rewritten: float
     gathered: float
     tracked: float
     reductions: float
@@ -110,8 +108,8 @@ class DeviceWork(DeviceLoops):
         return Work(
             lanes.unit, lanes.units, lanes.count, lanes.registers, entries=lanes.entries if reads else 0.0,
             waits=lanes.waits if reads else 0.0, iterations=lanes.iterations, tile=lanes.tile,
-            rewritten=lanes.iterations if traffic.is_added_in_memory else 0.0, gathered=traffic.alone, tracked=lanes.tracked,
-            reductions=lanes.reduction_steps, inserted=_inserted(lanes, traffic.keys), longest=lanes.longest,
+            gathered=traffic.alone, tracked=lanes.tracked, reductions=lanes.reduction_steps,
+            inserted=_inserted(lanes, traffic.keys), longest=lanes.longest,
             searches=self._searches(leaf, lanes), sectors=traffic.sectors,
             instructions=traffic.instructions + lanes.warps(len(lanes.loops) - 1), shuffles=lanes.shuffles, atomics=traffic.atomics,
             keys=traffic.keys, near=traffic.near, far=traffic.far, streams=streams + traffic.streams, own=own, own_near=traffic.own,

@@ -117,7 +117,7 @@ def test_nvrtc_compiles_random_expressions() -> None:
     """What nvcc compiles may name what NVRTC, which has no headers, does not know."""
     compiled = 0
     refused: list[ScheduleError] = []
-    for seed in range(7000, 7400):
+    for seed in range(7000, 7200):
         case = random_case(seed)
         semiring = None if case.semiring == ("+", "*") else case.semiring
         made = compile_kernel(case.text, case.formats, case.constants, semiring=semiring, target="cuda", arch="sm_90")
@@ -126,5 +126,5 @@ def test_nvrtc_compiles_random_expressions() -> None:
             compiled += cubin_of(kernel.source, "sm_90").startswith(b"\x7fELF")
         except ScheduleError as error:
             refused.append(error)
-    assert compiled > 300
+    assert compiled > 150
     assert all(gpu.NEVER in str(error) for error in refused)
