@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ir.nodes import Allocate, For, Node, Parallel, Step, Take, Type
+from ..ir.rewrite import has
 
 
 def heap_allocations(statements: tuple[Step, ...], inside_parallel: bool = False) -> dict[str, Type]:
@@ -10,7 +11,7 @@ def heap_allocations(statements: tuple[Step, ...], inside_parallel: bool = False
     found: dict[str, Type] = {}
 
     def visit(node: Node) -> None:
-        if node.kinds.isdisjoint((Allocate, Take)):
+        if not has(node, Allocate, Take):
             return
         if isinstance(node, For) and isinstance(node.tag, Parallel) and not inside_parallel:
             visit(node.low)

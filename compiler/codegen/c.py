@@ -24,7 +24,7 @@ from ..ir.nodes import (
     Steps,
     Take,
 )
-from ..ir.rewrite import may_fail, nodes_of
+from ..ir.rewrite import has, may_fail, nodes_of
 from .analysis import heap_allocations
 from .expressions import ExpressionPrinter, c_type
 from .lanes import vector_definitions
@@ -126,7 +126,7 @@ def _arrays_in(*parts: Node) -> set[str]:
 
 def _arrays_outside(node: Node) -> set[str]:
     """Return the names of the arrays that a statement uses. Inside parallel regions only the arrays in their bounds count."""
-    if For not in node.kinds:
+    if not has(node, For):
         return _arrays_in(node)
     children = (node.low, node.high) if isinstance(node, For) and _is_parallel(node) else node.children
     return {name for child in children for name in _arrays_outside(child)}

@@ -48,19 +48,17 @@ def is_reserved(name: str) -> bool:
     return name.startswith(_PREFIXES) or name in _RESERVED or _PATTERNS.fullmatch(name) is not None
 
 
-class NameTable:
-    """The C name of each IR name. The same IR name always gets the same C name."""
+class NameTable(dict[str, str]):
+    """The C name of each IR name, chosen when it is first asked for. The same IR name always gets the same C name."""
 
     def __init__(self, words: frozenset[str] = frozenset()) -> None:
         """Create a table; ``words`` are reserved in addition to the words of C."""
+        super().__init__()
         self._words = words
-        self._names: dict[str, str] = {}
         self._taken: set[str] = set()
 
-    def __getitem__(self, name: str) -> str:
-        found = self._names.get(name)
-        if found is None:
-            found = self._names[name] = self.fresh(name)
+    def __missing__(self, name: str) -> str:
+        found = self[name] = self.fresh(name)
         return found
 
     def fresh(self, name: str) -> str:

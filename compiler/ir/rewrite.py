@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, wraps
+from functools import wraps
 from itertools import chain
 from operator import is_not
 from typing import Concatenate, ParamSpec, TypeVar
 
 from .intrinsics import INTRINSICS
 from .nodes import Allocate, ArrayRef, Binary, Call, Declare, Fill, For, Function, Grow, Node, Run, SetVar, Step, Steps, Store, Value, Var
+from .nodes.node import marks_of
 
 N = TypeVar("N", bound=Node)
 K = TypeVar("K", bound=Node)
@@ -24,20 +25,34 @@ def walk(node: Node) -> Iterator[Node]:
     return chain((node,), node.below)
 
 
+def has(node: Node, *kinds: type[Node]) -> bool:
+    """Return whether nodes of one of the given classes are among a node and everything below it."""
+    return node.marks & marks_of(kinds) != 0
+
+
+def has_only(node: Node, *kinds: type[Step]) -> bool:
+    """Return whether all statements among a node and everything below it are of the given classes."""
+    return node.marks & Step.all_marks & ~marks_of(kinds) == 0
+
+
 def nodes_of(node: Node, *kinds: type[K]) -> list[K]:
     """Return the nodes of the given classes among a node and everything below it, parents first, in written order.
 
-    A node knows which classes occur below it, so that asking for others costs nothing.
+    A node knows which classes occur below it, so that only those that have some are visited.
     """
-    if node.kinds.isdisjoint(kinds):
-        return []
-    found = (node, *node.steps_below) if _are_steps(kinds) else walk(node)
-    return [each for each in found if type(each) in kinds]  # type: ignore[misc]  # which are those of these classes
+    found: list[Node] = []
+    wanted = marks_of(kinds)
+    if node.marks & wanted:
+        _gather(node, wanted, found)
+    return found  # type: ignore[return-value]  # which are those of these classes
 
 
-@cache
-def _are_steps(kinds: tuple[type[Node], ...]) -> bool:
-    return all(issubclass(kind, Step) for kind in kinds)
+def _gather(node: Node, wanted: int, found: list[Node]) -> None:
+    if node.mark & wanted:
+        found.append(node)
+    for child in node.children:
+        if child.marks & wanted:
+            _gather(child, wanted, found)
 
 
 def transform(node: N, change: Callable[[Node], Node]) -> N:
@@ -65,7 +80,7 @@ def transform_steps(statement: Step, change: Callable[[Step], Step]) -> Step:
 
 def transform_loops(statement: Step, change: Callable[[For], Step]) -> Step:
     """As ``transform_steps``, for a change of loops only; statements without loops are not visited."""
-    if For not in statement.kinds:
+    if not statement.marks & For.mark:
         return statement
     changed = [transform_loops(child, change) if isinstance(child, Step) else child for child in statement.children]
     if any(map(is_not, changed, statement.children)):
@@ -80,12 +95,13 @@ def settle(node: N, change: Callable[[Node], Node]) -> N:
         return node
     children, whole = node.children, node
     if children:
-        first = isinstance(node, _BINDING)
-        changed = [*children[:first], *[child if child.settled is change else settle(child, change) for child in children[first:]]]
+        changed = [child if child.settled is change else settle(child, change) for child in children]
+        if isinstance(node, _BINDING):
+            changed[0] = children[0]
         if any(map(is_not, changed, children)):
             whole = node.rebuild(tuple(changed))
     made = change(whole)
-    if made is node or (whole is node and made == node):
+    if made is node:
         node.__dict__["settled"] = change
         return node
     return made  # type: ignore[return-value]  # passes keep expressions and statements apart
@@ -162,6 +178,8 @@ def is_pure(expr: Value) -> bool:
 
 def changes_by_call(node: Node) -> bool:
     """Return whether a call in a node changes something."""
+    if not node.marks & Call.mark:
+        return False
     return any(call.function in INTRINSICS and INTRINSICS[call.function].updates for call in nodes_of(node, Call))
 
 
@@ -175,6 +193,11 @@ def written_arrays(node: Node) -> set[str]:
 def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
     """Return a block without empty blocks in it."""
     return Steps(tuple(statement for statement in statements if not is_empty(statement)))
+
+
+def block_again(before: Steps, statements: list[Step]) -> Steps:
+    """Return a block without empty blocks in it: the one before if it has the same statements, about which it remembers a lot."""
+    return before.rebuild(tuple(statement for statement in statements if not is_empty(statement)))  # type: ignore[return-value]
 
 
 def as_steps(statement: Step) -> Steps:

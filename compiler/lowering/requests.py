@@ -11,7 +11,7 @@ from typing import TypeVar
 from ..concrete.nodes import Stmt
 from ..frozen import frozen
 from ..ir.nodes import Allocate, Declare, Free, Step, Steps, Type, Value
-from ..ir.rewrite import nodes_of
+from ..ir.rewrite import has, nodes_of
 
 
 @frozen
@@ -79,7 +79,7 @@ def _without(steps: Iterable[Step], kinds: tuple[type[Step], ...]) -> list[Step]
 
 def _stripped(step: Step, kinds: tuple[type[Step], ...]) -> Step:
     """Return a statement whose blocks have no steps of some classes."""
-    if step.kinds.isdisjoint(kinds):
+    if not has(step, *kinds):
         return step
     if isinstance(step, Steps):
         return Steps(tuple(_without(step.statements, kinds)))

@@ -33,7 +33,7 @@ from ..ir.nodes import (
     Var,
     Vector,
 )
-from ..ir.rewrite import array_types, as_steps, block, mentions, nodes_of, remembered
+from ..ir.rewrite import array_types, as_steps, block, has, mentions, nodes_of, remembered
 from .forms import WRITTEN_OUT, is_short, is_vectorizable
 from .manager import Setting
 
@@ -62,7 +62,7 @@ def keep_accumulators(function: Function, setting: Setting) -> Function:
         return is_short(extent, WRITTEN_OUT, lanes) and is_vectorizable(loop, lanes)
 
     def visit(statement: Step) -> Step:
-        if For not in statement.kinds:
+        if not has(statement, For):
             return statement
         if isinstance(statement, For) and not isinstance(statement.tag, Parallel | Vector):
             rows = [row for row in _rows(statement) if row.array not in registers and fits(_loop_over(statement, row), row.extent)]
@@ -101,7 +101,7 @@ def _rows(loop: For) -> list[Row]:
 
 @remembered
 def _runs_through_rows(node: Node) -> bool:
-    if For not in node.kinds:
+    if not has(node, For):
         return False
     return (isinstance(node, For) and _is_row(node)) or any(_runs_through_rows(child) for child in node.children if isinstance(child, Step))
 

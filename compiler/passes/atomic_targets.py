@@ -29,7 +29,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import mentions, nodes_of, walk
+from ..ir.rewrite import mentions, nodes_of
 from .segments import is_in_row
 
 IDENTITY = {"+": 0, "*": 1}
@@ -137,4 +137,4 @@ def _length(row: For) -> int | None:
 
 def _stays(index: Value, written: set[str]) -> bool:
     """Return whether an index reads nothing that the loop writes."""
-    return not any(isinstance(node, Call) or (isinstance(node, Load) and node.array in written) for node in walk(index))
+    return not any(isinstance(node, Call) or node.array in written for node in nodes_of(index, Call, Load))

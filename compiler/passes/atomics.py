@@ -37,7 +37,7 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import array_types, as_steps, block, nodes_of, substitute, transform, walk
+from ..ir.rewrite import array_types, as_steps, block, nodes_of, substitute, transform
 from .atomic_targets import IDENTITY, AtomicTarget, atomic_targets
 from .manager import Setting
 from .segments import is_in_row
@@ -118,7 +118,7 @@ def _alone(loop: For, tiles: Tiles, types: Mapping[str, Type], fresh: Callable[[
     segment, or is too long to be copied. This serves rows that are too long to be gathered."""
     low, high = (Var(fresh(f"{loop.variable.name}_{end}"), I64) for end in ("from", "to"))
     owned = inside_tile(loop, tiles, types)
-    if owned is None or len(list(walk(loop.body))) > LONGEST_COPY or not any(store.atomic for store in nodes_of(loop.body, Store)):
+    if owned is None or loop.body.size > LONGEST_COPY or not any(store.atomic for store in nodes_of(loop.body, Store)):
         return None
     within = any(isinstance(node.tag, Parallel | Dealt) for node in nodes_of(loop.body, For))
     return None if within or not _updates_row(loop.body, owned[0], {}) else _Alone(loop, low, high, owned[1])

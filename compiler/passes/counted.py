@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from ..ir.nodes import I64, Allocate, Binary, Const, Declare, For, Function, Step, Steps, Value, Var, Vector
-from ..ir.rewrite import as_steps, block, is_pure, nodes_of, substitute, transform, transform_loops
+from ..ir.rewrite import as_steps, block_again, has, is_pure, nodes_of, substitute, transform, transform_loops
 from .forms import is_vectorizable
 from .manager import Setting
 
@@ -49,7 +49,7 @@ def name_registers_apart(function: Function, setting: Setting) -> Function:
     seen: set[str] = set()
 
     def visit(statement: Step) -> Step:
-        if Allocate not in statement.kinds:
+        if not has(statement, Allocate):
             return statement
         if isinstance(statement, Steps):
             return _visit_block(statement)
@@ -67,7 +67,7 @@ def name_registers_apart(function: Function, setting: Setting) -> Function:
                     statement = replace(statement, array=new)
                 seen.add(statement.array)
             made.append(visit(statement))
-        return block(made)
+        return block_again(whole, made)
 
     return replace(function, body=_visit_block(function.body))
 

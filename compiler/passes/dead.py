@@ -33,7 +33,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )  # fmt: skip
-from ..ir.rewrite import block, is_pure, nodes_of, transform, transform_steps, walk
+from ..ir.rewrite import block, block_again, is_pure, nodes_of, transform, transform_steps
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -41,13 +41,13 @@ _NONE: Names = frozenset()
 
 def remove_dead(function: Function) -> Function:
     """Return a function in which every variable and every local array is read."""
-    found, before = function, None
-    while found != before:
-        before = found
-        body = _without_arrays(_unsorted(found.body), _unread_arrays(found))
-        assert isinstance(body, Steps)
-        found = replace(found, body=live_block(body.statements, _NONE)[0])
-    return found
+    before, body = None, function.body
+    while body is not before:
+        before = body
+        rest = _without_arrays(_unsorted(body), _unread_arrays(body))
+        assert isinstance(rest, Steps)
+        body = _live_steps(rest, _NONE)[0]
+    return function if body is function.body else replace(function, body=body)
 
 
 def unread(function: Function) -> str | None:
@@ -59,25 +59,21 @@ def unread(function: Function) -> str | None:
         pending += node.children[isinstance(node, Declare | SetVar | For) :]  # their first child is what they declare or assign
     declared = (node for node in nodes_of(function.body, Declare) if is_pure(node.value))
     found = next((f"variable {node.variable.name}" for node in declared if node.variable.name not in read), None)
-    found = found or next((f"array {array}" for array in _unread_arrays(function)), None)
+    found = found or next((f"array {array}" for array in _unread_arrays(function.body)), None)
     return None if found is None else f"nothing reads {found}"
 
 
-def _unread_arrays(function: Function) -> Names:
-    """Return the arrays that a kernel allocates and never reads, and whose uses have no other effect."""
+def _unread_arrays(body: Step) -> Names:
+    """Return the arrays that a body allocates and never reads, and whose uses have no other effect."""
     own, read = set[str](), set[str]()
-    for node in walk(function.body):
+    for node in nodes_of(body, Allocate, Store, Publish, Load, ArrayRef, Grow, Prefetch, Leave):
         match node:
             case Allocate(array):
                 own.add(array)
             case Store(array, index, value):
                 read.update([array] if not (is_pure(index) and is_pure(value)) else [])
-            case Free() | Fill():
-                pass
             case Publish(_, array) | Load(array) | ArrayRef(array) | Grow(array) | Prefetch(array) | Leave(array):
                 read.add(array)
-            case _:
-                pass
     return frozenset(own - read)
 
 
@@ -117,8 +113,8 @@ def _live(statement: Step, after: Names) -> tuple[Step, Names]:
     ``after``: names that the rest of the block around it reads; this includes declarations of the statement if that is a block.
     """
     match statement:
-        case Steps(statements):
-            return live_block(statements, after)
+        case Steps():
+            return _live_steps(statement, after)
         case Declare(variable) if variable.name not in after:
             return _unused(statement)
         case Declare(_, value):
@@ -128,7 +124,8 @@ def _live(statement: Step, after: Names) -> tuple[Step, Names]:
         case If(condition, then, otherwise):
             kept, read = _live(then, _NONE)
             other, more = _live(otherwise, _NONE) if otherwise is not None else (None, _NONE)
-            return If(condition, kept, other), _names(condition) | read | more
+            parts = (condition, kept) if other is None else (condition, kept, other)
+            return statement.rebuild(parts), _names(condition) | read | more  # type: ignore[return-value]  # statements stay statements
         case For():
             return _live_loop(statement)
         case _:
@@ -144,8 +141,18 @@ def _live(statement: Step, after: Names) -> tuple[Step, Names]:
             return rebuilt, read.union(*others)
 
 
+def _live_steps(whole: Steps, after: Names) -> tuple[Steps, Names]:
+    kept, read = _live_statements(whole.statements, after)
+    return block_again(whole, kept), read
+
+
 def live_block(statements: tuple[Step, ...], after: Names) -> tuple[Steps, Names]:
     """Return a block as ``_live`` does."""
+    kept, read = _live_statements(statements, after)
+    return block(kept), read
+
+
+def _live_statements(statements: tuple[Step, ...], after: Names) -> tuple[list[Step], Names]:
     kept: list[Step] = []
     read = after
     for statement in reversed(statements):
@@ -159,18 +166,17 @@ def live_block(statements: tuple[Step, ...], after: Names) -> tuple[Steps, Names
         found, names = _live(statement, read)
         read = read | names
         kept.append(found)
-    return block(kept[::-1]), read
+    return kept[::-1], read
 
 
 def _live_loop(loop: For) -> tuple[Step, Names]:
     """Return a loop as ``_live`` does. ``private``, body and ``finish`` of a parallel loop are one scope, in this order."""
-    if not loop.private and not loop.finish:
-        body, read = _live(loop.body, _NONE)
-        return replace(loop, body=body), read | _names(loop.low) | _names(loop.high)
     finish, read = live_block(loop.finish, _NONE)
     body, more = _live(loop.body, _NONE)
     private, most = live_block(loop.private, read | more)
     names = read | more | most | _names(loop.low) | _names(loop.high)
+    if body is loop.body and private.statements == loop.private and finish.statements == loop.finish:
+        return loop, names
     return replace(loop, private=private.statements, body=body, finish=finish.statements), names
 
 
@@ -208,4 +214,4 @@ def _unassigned(name: str, rest: list[Step]) -> list[Step] | None:
 
 def _names(node: Node) -> Names:
     """Return the variables that an expression or a simple statement reads."""
-    return frozenset(found.name for found in walk(node) if isinstance(found, Var))
+    return frozenset([found.name for found in nodes_of(node, Var)])

@@ -36,7 +36,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import as_steps, leaves, nodes_of, substitute
+from ..ir.rewrite import as_steps, has_only, leaves, nodes_of, substitute
 from .folding import simplify_expression
 from .manager import Setting
 from .segments import is_place
@@ -95,7 +95,7 @@ def _row_sums(loop: For) -> _RowSums | None:
     inner = sums.then if isinstance(sums, If) and sums.otherwise is None else sums  # the condition is that the row has elements
     if not isinstance(inner, For) or (inner is not sums and sums != If(Binary("<", inner.low, inner.high, BOOL), inner)):
         return None
-    if any(issubclass(kind, Step) for kind in inner.body.kinds - {Steps, Declare, Prefetch, SetVar}):
+    if not has_only(inner.body, Steps, Declare, Prefetch, SetVar):
         return None
     begin, end = (_resolved(bound, declared) for bound in (inner.low, inner.high))
     zero = declared.pop(store.value.name, None) if isinstance(store.value, Var) else None

@@ -167,7 +167,10 @@ def _simpler_offset(left: Value, offset: int, expr: Binary) -> Value:
         return _as(left, expr)
     if abs(offset) >= 2**31 and expr.type != I64:
         return expr
-    return Binary("+" if offset > 0 else "-", left, Const(abs(offset), expr.type.element), expr.type)
+    op = "+" if offset > 0 else "-"
+    if left is expr.left and op == expr.op and expr.right.type == expr.type.element:
+        return expr
+    return Binary(op, left, Const(abs(offset), expr.type.element), expr.type)
 
 
 def _as(value: Value, expr: Value) -> Value:

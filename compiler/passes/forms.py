@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..frozen import frozen
 from ..ir.nodes import Declare, For, Parallel, SetVar, Step, Unroll, Value
-from ..ir.rewrite import changes_by_call, mentions, remembered, walk
+from ..ir.rewrite import changes_by_call, mentions, nodes_of, remembered
 from .lanes import NoVectors, Vectorizer, element_accesses
 from .plan import chunks_of, make_plan
 
@@ -70,8 +70,7 @@ def are_apart(loop: For) -> bool:
     """
     if changes_by_call(loop.body) or not loop.body.assigned <= loop.body.declared:
         return False
-    inner = [node for outermost in _outermost_loops(loop.body) for node in walk(outermost)]
-    moving = {node.variable.name for node in inner if isinstance(node, Declare | SetVar | For)}
+    moving = {node.variable.name for inner in _outermost_loops(loop.body) for node in nodes_of(inner, Declare, SetVar, For)}
     accesses = list(element_accesses(loop.body))
     written = {array for array, _, stored in accesses if stored}
     places: dict[str, set[Value]] = {array: set() for array in written}

@@ -40,7 +40,7 @@ from ..ir.nodes import (
     Var,
     While,
 )
-from ..ir.rewrite import as_steps, block, mentions, nodes_of, transform
+from ..ir.rewrite import as_steps, block, has, mentions, nodes_of, transform
 from ..native.machine import held_vectors
 from .forms import WRITTEN_OUT, is_short, is_vectorizable
 from .manager import Setting
@@ -76,7 +76,7 @@ class _Pass:
         self.room = held_vectors(setting.unit.bytes) - taken
 
     def visit(self, statement: Step) -> Step:
-        if For not in statement.kinds:
+        if not has(statement, For):
             return statement
         if isinstance(statement, For) and statement.tag is None and not is_vectorizable(statement, self.lanes):
             before: list[Step] = []

@@ -30,7 +30,7 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import as_steps, may_fail, mentions, nodes_of, transform_loops
+from ..ir.rewrite import as_steps, has, may_fail, mentions, nodes_of, transform_loops
 from .folding import simplify_expression
 from .forms import are_apart
 from .manager import Setting
@@ -59,7 +59,7 @@ def offer_vectors(function: Function, setting: Setting) -> Function:
 
 def computes_functions(loop: For) -> bool:
     """Return whether a loop has no inner loop and computes functions with versions for vectors (``csrc/st_math.h``)."""
-    plain = loop.body.kinds.isdisjoint({For, While, If, Prefetch})
+    plain = not has(loop.body, For, While, If, Prefetch)
     return plain and any(call.function in OF_VECTORS for call in nodes_of(loop.body, Call))
 
 

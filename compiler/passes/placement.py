@@ -13,7 +13,7 @@ STACK_BYTES = 64 * 1024
 
 def place_large_arrays(function: Function) -> Function:
     """Return a function in which register arrays that could overflow the stack are on the heap."""
-    return replace(function, body=_block(function.body))
+    return function if too_large_for_stack(function) is None else replace(function, body=_block(function.body))
 
 
 def too_large_for_stack(function: Function) -> str | None:

@@ -31,7 +31,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import as_steps, nodes_of, transform, walk
+from ..ir.rewrite import as_steps, nodes_of, transform
 from .manager import Setting
 from .tiles import Level, segments_between
 
@@ -110,10 +110,9 @@ def _is_short(clip: Level, declared: Declared) -> bool:
 
 
 def _may_be_copied(body: Step) -> bool:
-    nodes = list(walk(body))
-    return len(nodes) <= LONGEST_BODY and not any(
-        (isinstance(node, Allocate) and node.storage != "registers") or (isinstance(node, For) and isinstance(node.tag, Parallel))
-        for node in nodes
+    return body.size <= LONGEST_BODY and not any(
+        node.storage != "registers" if isinstance(node, Allocate) else isinstance(node.tag, Parallel)
+        for node in nodes_of(body, Allocate, For)
     )
 
 

@@ -112,12 +112,13 @@ def _without_dead_locals(body: Steps) -> Steps:
 
     def visit(parts: Iterable[Node]) -> None:
         for node in parts:
-            if isinstance(node, Value):
-                read.update(node.variables)
-            elif isinstance(node, Declare | SetVar):
+            if isinstance(node, Declare | SetVar):
                 target = node.variable.name
                 removable[target] = removable.get(target, True) and is_pure(node.value)
-                read.update(node.value.variables - {target})
+                names = node.value.variables
+                read.update(names - {target} if target in names else names)
+            elif isinstance(node, Value):
+                read.update(node.variables)
             else:
                 visit(node.children[isinstance(node, For) :])  # the first child of a loop is its variable
 

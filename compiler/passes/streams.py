@@ -32,7 +32,7 @@ from ..ir.nodes import (
     Value,
     Var,
 )
-from ..ir.rewrite import block, nodes_of, transform, walk
+from ..ir.rewrite import block, nodes_of, transform
 from .manager import Setting
 
 
@@ -97,7 +97,7 @@ def _merged(statements: tuple[Step, ...], wanted: Value) -> list[Step]:
 def _declared(body: Step) -> dict[str, tuple[Value, ...]]:
     """Return the possible values of each variable, up to multiples of loop steps: its assigned values, and the steps of its loops."""
     found: dict[str, tuple[Value, ...]] = {}
-    for node in walk(body):
+    for node in nodes_of(body, Declare, SetVar, For):
         match node:
             case Declare(variable, value) | SetVar(variable, value, "" | "+"):
                 found[variable.name] = (*found.get(variable.name, ()), value)

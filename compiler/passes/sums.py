@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import I64, Binary, Comment, Const, Declare, For, Function, Load, Prefetch, SetVar, Step, Steps, Vector
-from ..ir.rewrite import as_steps, nodes_of, transform_loops, walk
+from ..ir.rewrite import as_steps, has_only, nodes_of, transform_loops
 from .forms import gathered_bytes
 from .manager import Setting
 
@@ -37,7 +37,7 @@ def sum_in_vectors(function: Function, setting: Setting) -> Function:
 
 def asking_ahead(loop: For) -> Step:
     """Return a loop's body after prefetches of the arrays that it reads in order, unless it has prefetches already."""
-    nodes = list(walk(loop.body))
+    nodes = nodes_of(loop.body, Prefetch, Load)
     if any(isinstance(node, Prefetch) for node in nodes):
         return loop.body
     arrays = dict.fromkeys(node.array for node in nodes if isinstance(node, Load) and node.index == loop.variable)
@@ -47,7 +47,7 @@ def asking_ahead(loop: For) -> Step:
 
 def only_adds(loop: For) -> bool:
     """Return whether a loop has no inner loop, stores nothing, and adds floats to scalars from outside."""
-    if any(issubclass(kind, Step) for kind in loop.body.kinds - {Steps, Comment, Declare, Prefetch, SetVar}):
+    if not has_only(loop.body, Steps, Comment, Declare, Prefetch, SetVar):
         return False
     own = {step.variable.name for step in nodes_of(loop.body, Declare)}
     sums = [step for step in nodes_of(loop.body, SetVar) if step.variable.name not in own]

@@ -41,7 +41,7 @@ from ..ir.nodes import (
     Vector,
     While,
 )
-from ..ir.rewrite import as_steps, block, leaves, mentions, nodes_of, transform_steps
+from ..ir.rewrite import as_steps, block, block_again, has, leaves, mentions, nodes_of, transform_steps
 from .folding import simplify_expression
 from .forms import WRITTEN_OUT, gathered_bytes, is_short, is_vectorizable
 from .lanes import NoVectors, Vectorizer, element_accesses
@@ -64,7 +64,7 @@ GATHERING = 2
 REGISTERS = 28
 """The most vector registers for arrays; larger arrays stay in memory."""
 
-_REWRITTEN = frozenset((Steps, For, Allocate, Fill))
+_REWRITTEN = (Steps, For, Allocate, Fill)
 
 
 def vectorize(function: Function, setting: Setting) -> Function:
@@ -122,7 +122,7 @@ class _Pass:
     def statement(self, statement: Step) -> Step:
         match statement:
             case Steps(statements):
-                return block(_with_first_values([self.statement(inner) for inner in statements]))
+                return block_again(statement, _with_first_values([self.statement(inner) for inner in statements]))
             case Allocate(array, kind) if array in self.registers:
                 return Steps(tuple(Declare(register, Cast(Const(0.0, kind), register.type)) for register in self._variables(array, kind)))
             case Fill(array, _, _, value) if array in self.registers:
@@ -130,7 +130,7 @@ class _Pass:
                 return Steps(tuple(SetVar(register, Cast(value, register.type)) for register in self._variables(array, kind)))
             case For():
                 return self._loop(statement)
-        if statement.kinds.isdisjoint(_REWRITTEN):
+        if not has(statement, *_REWRITTEN):
             return statement
         children = tuple(self.statement(child) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children)  # type: ignore[return-value]  # statements rebuild to statements

@@ -45,6 +45,7 @@ class Speed:
 
     Attributes:
         imported, first: seconds of the import and until the first C; of the older version and of this one, as the others.
+        beside_numpy: seconds until the first C where NumPy is imported before.
         rate: schedules a second.
         schedules: how many both accept.
         lines: lines of C of all schedules.
@@ -54,6 +55,7 @@ class Speed:
     kernel: str
     imported: tuple[float, float]
     first: tuple[float, float]
+    beside_numpy: tuple[float, float]
     rate: tuple[float, float]
     schedules: int
     lines: tuple[int, int]
@@ -66,22 +68,30 @@ def measured(kernel: str, base: Path, rounds: int) -> Speed:
     assignment = parse(expression)
     found = candidates(assignment, formats_of(assignment, dict(formats)), {}, 2, Deadline(10.0))
     schedules = list(dict.fromkeys(str(one.template.fill()) for one in found))[:MOST_SCHEDULES]
-    request = {"expression": expression, "formats": formats, "schedules": schedules}
+    request = {"expression": expression, "formats": formats, "schedules": schedules, "before": []}
+    beside = request | {"schedules": [], "before": ["numpy"]}
     replies: tuple[list[dict[str, Any]], ...] = ([], [])
+    besides: tuple[list[dict[str, Any]], ...] = ([], [])
     with TemporaryDirectory() as byte_code:
         for counts in (False, *(True for _ in range(rounds))):
             for version, folder in enumerate((base, _HERE)):
-                reply = _asked(request, folder, byte_code)
-                replies[version].extend([reply] if counts else [])
+                made, found = _asked(request, folder, byte_code), _asked(beside, folder, byte_code)
+                replies[version].extend([made] if counts else [])
+                besides[version].extend([found] if counts else [])
     both = set.intersection(*(set(reply["each"]) for version in replies for reply in version))
-    imports, firsts = (tuple(min(reply[what] for reply in version) for version in replies) for what in ("import", "first"))
+    imports, firsts = _least(replies, "import"), _least(replies, "first")
     before, now = ({one: min(reply["each"][one] for reply in version) for one in both} for version in replies)
     rates = tuple(len(both) / sum(seconds for seconds, _ in version.values()) for version in (before, now))
     lines = tuple(sum(count for _, count in version.values()) for version in (before, now))
     alike = tuple(before[one][0] / now[one][0] for one in both if abs(now[one][1] - before[one][1]) <= before[one][1] / 10)
-    return Speed(
-        kernel, (imports[0], imports[1]), (firsts[0], firsts[1]), (rates[0], rates[1]), len(both), (lines[0], lines[1]), alike
-    )
+    least = imports, firsts, _least(besides, "first")
+    return Speed(kernel, *least, (rates[0], rates[1]), len(both), (lines[0], lines[1]), alike)
+
+
+def _least(replies: tuple[list[dict[str, Any]], ...], what: str) -> tuple[float, float]:
+    """Return the least time of both versions."""
+    older, newer = (min(reply[what] for reply in version) for version in replies)
+    return older, newer
 
 
 def _asked(request: Mapping[str, Any], folder: Path, byte_code: str) -> dict[str, Any]:
@@ -97,24 +107,27 @@ def page(speeds: list[Speed], base: str, rounds: int) -> str:
     """Return the page."""
     rows = [
         [one.kernel, str(one.schedules), *(f"{1e3 * seconds:.1f}" for seconds in one.first), f"{one.first[0] / one.first[1]:.2f}",
-         *(f"{rate:.0f}" for rate in one.rate), f"{one.rate[1] / one.rate[0]:.2f}", *map(str, one.lines)]
+         f"{one.beside_numpy[0] / one.beside_numpy[1]:.2f}", *(f"{rate:.0f}" for rate in one.rate), f"{one.rate[1] / one.rate[0]:.2f}",
+         *map(str, one.lines)]
         for one in speeds
     ]  # fmt: skip
-    timed = ("first, before (ms)", "now (ms)", "gain", "a second, before", "now", "gain")
+    timed = ("first, before (ms)", "now (ms)", "gain", "gain beside NumPy", "a second, before", "now", "gain")
     header = ("kernel", "schedules", *timed, "lines of C, before", "now")
     imports = [min(one.imported[version] for one in speeds) for version in (1, 0)]
     alike = [gain for one in speeds for gain in one.alike]
     firsts, rates = [one.first[0] / one.first[1] for one in speeds], [one.rate[1] / one.rate[0] for one in speeds]
+    besides = [one.beside_numpy[0] / one.beside_numpy[1] for one in speeds]
     return f"""# From text to C
 
 `python -m sparsetune.tuner.reports.lowering --base PATH` wrote this page; before is {base}. *First*: processor time from text to the C of
-the default schedule, in a fresh process that has imported the package; it includes the imports of the compiler's modules and of NumPy.
-*A second*: schedules that are read, applied, checked for legality and lowered to C after that. Least of {rounds} rounds, both versions in
-turn; no C compiler runs.
+the default schedule, in a fresh process that has imported the package; it includes the imports of the compiler's modules, and of NumPy
+where lowering needs it. *Beside NumPy*: the same in a process that has imported NumPy before. *A second*: schedules that are read, applied,
+checked for legality and lowered to C after that. Least of {rounds} rounds, both versions in turn; no C compiler runs.
 
 {table(header, rows)}
 
-Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(rates):.2f} for further schedules;
+Geometric means: {geometric_mean(firsts):.2f} for the first kernel, {geometric_mean(besides):.2f} beside NumPy,
+{geometric_mean(rates):.2f} for further schedules;
 {geometric_mean(alike):.2f} for the {len(alike)} of {sum(one.schedules for one in speeds)} schedules whose C is as long as before, within a
 tenth. The others have more code now, such as forms for rows that are short or empty. `import sparsetune` takes
 {1e3 * imports[0]:.2f} ms (before: {1e3 * imports[1]:.2f}).

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
+from itertools import count, islice
 from operator import attrgetter, is_not
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from ...kept import Kept
 from .types import Type
-
-T = TypeVar("T")
 
 
 @cache
@@ -21,8 +20,9 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def _kind_alone(kind: type[Node]) -> frozenset[type[Node]]:
-    return frozenset((kind,))
+def marks_of(kinds: tuple[type[Node], ...]) -> int:
+    """Return the bits that stand for classes of nodes."""
+    return sum(kind.mark for kind in kinds)
 
 
 @cache
@@ -42,26 +42,36 @@ def _children_of(kind: type) -> Callable[[Node], tuple[Node, ...]]:
     if not others and own.startswith("tuple["):
         return attrgetter(name)
     if not _NODES.issuperset(held.values()):
-        return lambda node: _children_in(getattr(node, name) for name in held)
+        return _gathering(held)
     return attrgetter(*held) if others else lambda node: (getattr(node, name),)
 
 
-def _united(own: frozenset[T], parts: list[frozenset[T]]) -> frozenset[T]:
-    """Return the union of sets. If only one of them may have elements, no new set is made."""
-    if len(parts) == 1 and not own:
-        return parts[0]
-    return own.union(*parts) if parts else own
+def _gathering(held: dict[str, str]) -> Callable[[Node], tuple[Node, ...]]:
+    """Return a function that gives the children of a node of which some fields hold several, or may hold none."""
+    fields = [(name, kind.startswith("tuple[")) for name, kind in held.items()]
+
+    def children(node: Node) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for name, many in fields:
+            value = getattr(node, name)
+            if many:
+                found.extend(value)
+            elif value is not None:
+                found.append(value)
+        return tuple(found)
+
+    return children
 
 
-def _children_in(values: Iterable[object]) -> tuple[Node, ...]:
-    found: list[Node] = []
-    for value in values:
-        if isinstance(value, Node):
-            found.append(value)
-        elif isinstance(value, tuple):
-            found.extend(item for item in value if isinstance(item, Node))
-    return tuple(found)
+def _united(own: tuple[str, ...], parts: list[frozenset[str]]) -> frozenset[str]:
+    """Return names and those of sets as one set. If only one of the sets has names, no new set is made."""
+    parts = [part for part in parts if part]
+    if own:
+        return frozenset(own).union(*parts)
+    return parts[0].union(*parts[1:]) if parts else _NO_NAMES
 
+
+_marks = count()
 
 _NODES: set[str] = set()
 """The names of all classes of nodes; each class adds its own when it is defined."""
@@ -72,8 +82,12 @@ _NO_NAMES: frozenset[str] = frozenset()
 class Node:
     """Base of expressions and statements. Its children are the fields that are nodes or tuples of nodes."""
 
+    mark: ClassVar[int]
+    """The bit that stands for the class."""
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls.mark = 1 << next(_marks)
         _NODES.add(cls.__name__)
 
     @Kept
@@ -91,42 +105,32 @@ class Node:
         return tuple(found)
 
     @Kept
-    def steps_below(self) -> tuple[Step, ...]:
-        """The statements below the node, parents first, in written order."""
-        found: list[Step] = []
+    def marks(self) -> int:
+        """The bits of the classes of the node and of everything below it."""
+        found = self.mark
         for child in self.children:
-            if isinstance(child, Step):
-                found.append(child)
-                found.extend(child.steps_below)
-        return tuple(found)
+            found |= child.marks
+        return found
 
     @Kept
-    def kinds(self) -> frozenset[type[Node]]:
-        """The classes of the node and of everything below it."""
-        own, children = _kind_alone(type(self)), self.children
-        return own.union(*[child.kinds for child in children]) if children else own
+    def size(self) -> int:
+        """How many nodes there are: this one and everything below it."""
+        return 1 + sum([child.size for child in self.children])
 
     @Kept
     def variables(self) -> frozenset[str]:
         """The names of all variables in the node, including those that it declares."""
-        own, children = self._named(), self.children
-        if not children:
-            return frozenset(own)
-        return _united(frozenset(own), [child.variables for child in children])
+        return _united((), [child.variables for child in self.children])
 
     @Kept
     def declared(self) -> frozenset[str]:
         """The names of the variables that statements in the node declare, including the counters of loops."""
-        return _united(frozenset(self._declares()), [child.declared for child in self.children])
+        return _united(self._declares(), [child.declared for child in self.children])
 
     @Kept
     def assigned(self) -> frozenset[str]:
         """The names of the variables that statements in the node assign."""
-        return _united(frozenset(self._assigns()), [child.assigned for child in self.children])
-
-    def _named(self) -> tuple[str, ...]:
-        """Return the name of the variable that the node itself is, if it is one."""
-        return ()
+        return _united(self._assigns(), [child.assigned for child in self.children])
 
     def _declares(self) -> tuple[str, ...]:
         """Return the name of the variable that the node itself declares, if it does."""
@@ -152,10 +156,10 @@ class Node:
         for name in _field_names(kind):
             value = getattr(self, name)
             if name in held:
-                if isinstance(value, Node):
+                if isinstance(value, tuple):
+                    value = tuple(islice(rest, len(value)))
+                elif value is not None:
                     value = next(rest)
-                elif isinstance(value, tuple) and value:
-                    value = tuple([next(rest) if isinstance(item, Node) else item for item in value])
             values.append(value)
         assert next(rest, None) is None
         return kind(*values)
@@ -165,10 +169,27 @@ class Value(Node):
     """An expression. It has a value of its type, and contains no statements."""
 
     type: Type
-    steps_below: ClassVar[tuple[Step, ...]] = ()  # type: ignore[assignment]  # no property of each expression
     declared: ClassVar[frozenset[str]] = _NO_NAMES  # type: ignore[assignment]  # no property of each expression
     assigned: ClassVar[frozenset[str]] = _NO_NAMES  # type: ignore[assignment]
 
 
+class Leaf(Value):
+    """An expression that contains no others. What is known of nodes is known of the class, so that none of its objects computes it."""
+
+    children: ClassVar[tuple[Node, ...]] = ()  # type: ignore[assignment]  # no property of each expression
+    variables: ClassVar[frozenset[str]] = _NO_NAMES  # type: ignore[assignment]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.marks = cls.mark  # type: ignore[assignment]
+
+
 class Step(Node):
     """A statement."""
+
+    all_marks: ClassVar[int] = 0
+    """The bits of all classes of statements."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Step.all_marks |= cls.mark

@@ -19,6 +19,12 @@ class Type:
 
     name: str
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Type) and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @Kept
     def is_float(self) -> bool:
         return self.name.startswith("f")
@@ -49,5 +55,5 @@ def _named(name: str) -> Type:
     return Type(name)
 
 
-U16, I32, I64, F32, F64, BOOL, MAP, PARTS = (Type(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map", "parts"))
+U16, I32, I64, F32, F64, BOOL, MAP, PARTS = (_named(name) for name in ("u16", "i32", "i64", "f32", "f64", "bool", "map", "parts"))
 OPAQUE = (MAP, PARTS)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from ...frozen import frozen
-from .node import Value
+from ...kept import Kept
+from .node import Leaf, Value
 from .types import Type
 
 
 @frozen
-class Var(Value):
+class Var(Leaf):
     """A scalar variable, or a vector of scalars in registers."""
 
     name: str
     type: Type
 
-    def _named(self) -> tuple[str, ...]:
-        return (self.name,)
+    @Kept
+    def variables(self) -> frozenset[str]:  # type: ignore[override]  # other leaves have none
+        """The name of the variable."""
+        return frozenset((self.name,))
 
 
 @frozen
-class Const(Value):
+class Const(Leaf):
     """A constant of the node's type; floats may be inf, -inf or nan."""
 
     value: int | float | bool
@@ -77,7 +80,7 @@ class Cast(Value):
 
 
 @frozen
-class ArrayRef(Value):
+class ArrayRef(Leaf):
     """A whole array (or map, or parts) as an argument of an intrinsic."""
 
     array: str
