@@ -39,6 +39,8 @@ _RANDOM_ROWS = tuple(round(2 ** (half / 2)) for half in range(24, 34))  # of ope
 _RANDOM_ENTRIES = 6  # of such a row on average; ends of shorter ones are remembered better
 _FORGOTTEN = 1.3  # least time of a row over that in a smaller operand, where ends of rows are not remembered
 _LEAST_START = 5e-7  # seconds: a line of cache goes from core to core and back a few times, whatever one measurement says
+_MESH = "random:stencil5:45x45"  # a matrix with short rows, most of them as long as the one before, in the second level of cache
+_ALIKE = Constants(short_sums=Constants.operation)  # counts all operations alike
 _IN_VECTORS = "parallelize(j, cpu_vector, parallel_reduction)"
 
 
@@ -68,10 +70,9 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     """Return the constants; what disturbed each turn is added to ``company``."""
     usual = Constants()
 
-    def times(
-        rows: int, chosen: int, nonzeros: int, *schedules: str, expression: str = _SPMM, columns: int = 0
-    ) -> tuple[float, list[float]]:
-        matrix = generate(f"random:uniform:{rows}x{chosen}:nnz={nonzeros}", "csr")
+    def times(source: str, *schedules: str, expression: str = _SPMM, columns: int = 0) -> tuple[float, list[float]]:
+        matrix = generate(source, "csr")
+        rows, chosen = matrix.shape
         columns = columns or _COLUMNS[expression]
         dense = aligned_full(max(rows, chosen) * columns, 1.0, np.float64).reshape(-1, columns)
         operands = {"A": matrix, "X": dense[:chosen, 0] if expression == _SPMV else dense[:chosen], "U": dense[:rows]}
@@ -87,10 +88,12 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
                 least[place] = min(least[place], least_of(run, max(1, math.ceil(_SAMPLE / max(least_of(run, 1, 1), 1e-9))), 1))
             company.append(counters.since(before))
         found = problem.concretized()
-        return operations(problem, found.program, found.sources), least
+        return operations(problem, found.program, found.sources, _ALIKE), least
 
-    count, (serial,) = times(2048, 2048, 40_000, "")
+    count, (serial,) = times(_uniform(2048, 2048, 40_000), "")
     constants = {"operation": serial / count}
+    count, (serial,) = times(_MESH, "", expression=_SPMV)
+    constants["short_sums"] = max(serial / count, constants["operation"])
     size = 4 * max((level.bytes for level in this_machine().caches if level.level == 2), default=2**20)
     for name, expression in (("prefetch", _SPMM), ("summed", _SDDMM)):
         row = 8 * _COLUMNS[expression]
@@ -100,28 +103,33 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
             "far": (farthest // 8, farthest, 2 * farthest),
         }  # fmt: skip
         for place, shape in shapes.items():
-            _, (plain, prefetched) = times(*shape, "", _PREFETCHED, expression=expression)
+            _, (plain, prefetched) = times(_uniform(*shape), "", _PREFETCHED, expression=expression)
             constants[f"{name}_{place}"] = plain / prefetched
-    _, (asking, silent) = times(1024, 1024, 50_000, "", _IN_VECTORS, expression=_SPMV)
+    _, (asking, silent) = times(_uniform(1024, 1024, 50_000), "", _IN_VECTORS, expression=_SPMV)
     constants["stream_hit"] = silent / asking
     rows = size // 8
-    _, (near, far) = times(rows, rows, 4 * rows, "", f"prefetch(j, A, {FAR_AHEAD})", expression=_SPMV)
+    _, (near, far) = times(_uniform(rows, rows, 4 * rows), "", f"prefetch(j, A, {FAR_AHEAD})", expression=_SPMV)
     constants["stream_miss"] = far / near
     ends = dict[float, float]()
     for rows in _RANDOM_ROWS:
-        entries = _RANDOM_ENTRIES * rows
-        _, (took,) = times(rows, 1024, entries, f"unroll(j, {UNROLLED})", expression=_SPMV)
-        ends[row_ends(generate(f"random:uniform:{rows}x1024:nnz={entries}", "csr"), 1).surprises] = took / rows
+        source = _uniform(rows, 1024, _RANDOM_ENTRIES * rows)
+        _, (took,) = times(source, f"unroll(j, {UNROLLED})", expression=_SPMV)
+        ends[row_ends(generate(source, "csr"), 1).surprises] = took / rows
     constants["surprises"] = remembered_surprises(ends)
     if (half := halved(build_choices())) is not None:
-        _, (whole, halves) = times(2048, 2048, 40_000, "", str(Schedule([half])), columns=3 * this_machine().vector_bytes // 16)
+        _, (whole, halves) = times(_uniform(2048, 2048, 40_000), "", str(Schedule([half])), columns=3 * this_machine().vector_bytes // 16)
         constants["halved"] = halves / whole
     if threads > 1:
-        _, (alone, together) = times(64, 64, 256, "", _SHARED.format("static"))
+        _, (alone, together) = times(_uniform(64, 64, 256), "", _SHARED.format("static"))
         constants["start"] = start_of_threads(alone, together, threads)
-        _, (whole, pieces) = times(4096, 4096, 8192, _SHARED.format("static"), _SHARED.format("dynamic, 1"))
+        _, (whole, pieces) = times(_uniform(4096, 4096, 8192), _SHARED.format("static"), _SHARED.format("dynamic, 1"))
         constants["chunk"] = max((pieces - whole) * threads / 4096, usual.chunk / 10)
     return Constants(**constants)
+
+
+def _uniform(rows: int, columns: int, entries: int) -> str:
+    """Return the name of a matrix whose entries are spread evenly."""
+    return f"random:uniform:{rows}x{columns}:nnz={entries}"
 
 
 def start_of_threads(alone: float, together: float, threads: int) -> float:

@@ -18,7 +18,8 @@ class Constants:
     """The constants of one machine; the defaults lie between those of the machines that the model was made on.
 
     Attributes:
-        operation: seconds of one operation of ``model.operations``.
+        operation: seconds of one operation of ``costs.operations``.
+        short_sums: the same in sums over short rows of stored entries, which use no vectors.
         start: seconds that the threads of a parallel loop take to begin and to end.
         chunk: seconds that a thread takes to get a chunk of a loop.
         prefetch_near: speed with prefetches over that without where what is gathered lies in the first-level cache.
@@ -33,6 +34,7 @@ class Constants:
     """
 
     operation: float = 1.2e-10
+    short_sums: float = 2.4e-10
     start: float = 6e-6
     chunk: float = 1.5e-7
     prefetch_near: float = 0.75
@@ -58,7 +60,7 @@ class Constants:
     @property
     def is_sane(self) -> bool:
         """Whether all are numbers that some machine could have."""
-        ranges = {"operation": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4)}
+        ranges = {"operation": (1e-12, 1e-8), "short_sums": (1e-12, 1e-8), "start": (1e-8, 1e-3), "chunk": (1e-10, 1e-4)}
         for what in ("prefetch", "summed"):
             ranges |= {f"{what}_{place}": (0.1, 2.0) for place in ("near", "hit")}
             ranges |= {f"{what}_{place}": (0.1, 10.0) for place in ("miss", "far")}
@@ -71,7 +73,10 @@ class Constants:
 def machine_constants() -> Constants:
     """Return the constants of this machine: those that were measured, else the usual ones."""
     try:
-        found = Constants(**{name: float(value) for name, value in json.loads(constants_file().read_text(encoding="utf-8")).items()})
+        told = {name: float(value) for name, value in json.loads(constants_file().read_text(encoding="utf-8")).items()}
+        if "operation" in told:  # versions up to 0.1 did not measure these
+            told.setdefault("short_sums", told["operation"] * Constants.short_sums / Constants.operation)
+        found = Constants(**told)
     except (OSError, ValueError, TypeError, AttributeError):
         return Constants()
     return found if found.is_sane else Constants()

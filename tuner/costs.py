@@ -3,8 +3,8 @@
 In each iteration of the loops around it (``iterations``) an assignment costs its multiplications (one operation at least; an addition is
 fused to it), and one operation for each value that it loads or stores, more where the array is larger than a cache. Values in registers,
 and values that the innermost loop does not move through, cost nothing. A loop over contiguous values of dense tensors counts by vectors,
-and costs something each time it starts. Where stored operands meet, a loop steps through all that each of them stores.
-Matrix products by BLAS have a cost of their own (``routines``).
+and costs something each time it starts; operations of sums over short rows of stored entries take longer. Where stored operands meet,
+a loop steps through all that each of them stores. Matrix products by BLAS have a cost of their own (``routines``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..compiler.space.conversions import converting
 from ..compiler.space.decorations import shares_pattern
 from ..compiler.space.distances import LANES, REGISTERS, START, cleared
 from ..compiler.space.situation import Situation
-from .constants import machine_constants
+from .constants import Constants, machine_constants
 from .cut_rows import CutRows
 from .encodings import converted_operands
 from .loads import Loads
@@ -43,15 +43,16 @@ _CONVERTED = 1.8e-4  # seconds that converting a dense operand takes in each cal
 _UNORDERED = 60.0  # further operations for an entry of a sparse result that is written in another order than it is stored in
 
 
-def operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
+def operations(problem: Problem, program: Program, sources: Mapping[str, str], constants: Constants | None = None) -> float:
     """Return the cost of a program on the operands of a problem.
 
     Args:
         problem: gives the operands.
         program: a scheduled program of its expression.
         sources: the user's name of every operand in the program.
+        constants: of the machine; None: those of this one.
     """
-    return _Costs(problem, program, sources).total()
+    return _Costs(problem, program, sources, constants or machine_constants()).total()
 
 
 def scalar_operations(problem: Problem, program: Program, sources: Mapping[str, str]) -> float:
@@ -59,21 +60,20 @@ def scalar_operations(problem: Problem, program: Program, sources: Mapping[str, 
 
     Iterations are counted as for ``operations``.
     """
-    return _Costs(problem, program, sources).scalar_operations()
-
-
-def _start_operations() -> float:
-    """Return how many operations the start of a parallel loop takes the time of."""
-    constants = machine_constants()
-    return constants.start / constants.operation
+    return _Costs(problem, program, sources, machine_constants()).scalar_operations()
 
 
 class _Costs(Loads, Stepping, CutRows):
-    """Costs of one program on the operands of a problem."""
+    """Costs of one program on the operands of a problem; see ``operations``."""
+
+    def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str], constants: Constants) -> None:
+        super().__init__(problem, program, sources)
+        self._constants = constants
 
     def total(self) -> float:
         done = sum(self._leaf(address, leaf) + self._entering(address, leaf) for address, leaf in self._leaves)
-        return done + self._meetings() + self._fibres() + self._clearing() + self._conversions() + _start_operations() * self._starts()
+        beginning = self._constants.start / self._constants.operation * self._starts()
+        return done + self._meetings() + self._fibres() + self._clearing() + self._conversions() + beginning
 
     def scalar_operations(self) -> float:
         return sum(
@@ -115,7 +115,10 @@ class _Costs(Loads, Stepping, CutRows):
         each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
         again = self.passed_again(leaf, loops, iterations) + (0.0 if held is not None or in_tiles else self.filled_before(leaf))
-        return self._shared_out(address, iterations * each + kept / lanes + start * started + again, leaf)
+        done = iterations * each + kept / lanes + start * started
+        if lanes == 1.0 and self._sums_short_rows(address, leaf, loops):
+            done *= self._constants.short_sums / self._constants.operation
+        return self._shared_out(address, done + again, leaf)
 
     def _by_blas(self, address: Address, leaf: Assign, count: int) -> float:
         """Return what an assignment costs whose three innermost loops are a product of two matrices by BLAS, or whose two innermost loops
@@ -288,5 +291,5 @@ class _Costs(Loads, Stepping, CutRows):
 
     def _conversions(self) -> float:
         converted = converted_operands(self._problem, self._program, self._sources)
-        begun = _CONVERTED / machine_constants().operation
+        begun = _CONVERTED / self._constants.operation
         return sum(begun * stored.is_dense + entries * converting(stored, wanted) for entries, stored, wanted in converted)

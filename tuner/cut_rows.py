@@ -3,6 +3,8 @@
 A loop over the positions of several levels, as ``collapse(i, j, f); pos(f, p, A)`` makes it, is a loop over rows and one over the positions
 of each row. A row is summed over the indices that the result lacks before it is written; only rows that two pieces share need atomic adds:
 one for each element of the row if it is short enough to be kept beside the result, else one for each entry too.
+
+Loops over coordinates sum rows too; those of few entries are summed without vectors (``passes.batches``).
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ import math
 from collections.abc import Sequence
 from itertools import takewhile
 
-from ..compiler.concrete.nodes import Assign
-from ..compiler.schedule.addresses import Address
+from ..compiler.concrete.nodes import Assign, Forall
+from ..compiler.ir.limits import SHORT
+from ..compiler.notation.nodes import accesses
+from ..compiler.schedule.addresses import Address, frames
 from .iterations import Iterations
 
 
@@ -27,6 +31,20 @@ class CutRows(Iterations):
             inner = list(takewhile(lambda name: name not in own, reversed(names)))
             found.update(inner if len(inner) < len(names) else ())
         return found
+
+    def _sums_short_rows(self, address: Address, leaf: Assign, loops: Sequence[str]) -> bool:
+        """Whether the innermost loop of more than one iteration does nothing but sum rows of one stored operand, which have few entries on
+        average. Loops over operands that meet have a cost of their own (``stepping``)."""
+        loops = [loop for loop in loops if self._graph.constant_extent(loop, self._problem.constants) != 1]
+        if not loops or not isinstance(frames(self._program.statement, address)[-1], Forall):
+            return False
+        by_row = self._summed_first(leaf, loops) if self._graph.space(loops[-1]) == "position" else set[str]()
+        summed = by_row or self._originals(loops[-1:])
+        stored = [access for access in accesses(leaf.value) if self._is_stored(access) and not summed.isdisjoint(access.indices)]
+        if len(stored) != 1 or not summed.isdisjoint(self._originals(leaf.target.indices)):
+            return False
+        around = self._originals(loops) - summed if by_row else self._originals(loops[:-1])
+        return self._points(self._originals(loops), address, leaf) <= SHORT * self._points(around, address, leaf)
 
     def _through_positions(self, loops: Sequence[str]) -> list[str]:
         return [loop for loop in loops if self._graph.space(loop) == "position"]

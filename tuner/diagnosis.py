@@ -72,8 +72,8 @@ def calibrated() -> list[Check]:
             found.append(Check(name, False, False, str(error).splitlines()[0]))
     try:
         constants, disturbed = calibrate(available_cores())
-        shown = f"operation {1e9 * constants.operation:.2g} ns, start of threads {1e6 * constants.start:.2g} us, chunk "
-        shown += f"{1e9 * constants.chunk:.2g} ns"
+        shown = f"operation {1e9 * constants.operation:.2g} ns, in sums over short rows {1e9 * constants.short_sums:.2g} ns, "
+        shown += f"start of threads {1e6 * constants.start:.2g} us, chunk {1e9 * constants.chunk:.2g} ns"
         for what, is_summed in (("prefetch", False), ("prefetch of what is summed", True)):
             first, second, last, far = constants.prefetched(is_summed)
             shown += f", {what} {first:.2f} from the first level of cache, {second:.2f} from the second, {last:.2f} from the last, "

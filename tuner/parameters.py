@@ -38,7 +38,7 @@ from .widths import halved_build
 CHUNKING = "chunking"
 """The hole that says how a parallel loop is shared among threads."""
 
-_LEAST_GAIN = 1.02  # speed that a prefetch has to promise, over that without it
+_LEAST_GAIN = 1.02  # speed that a prefetch or sums one by one have to promise, over that without them
 _ELSEWHERE = 1.03  # time of a loop whose rows another thread had the last time, over that of one that keeps its rows
 _GIVEN = 1.08  # the same for a way of sharing of which nothing is known here, over even shares
 _AS_WRITTEN = 1.02  # factor on the time of a sharing that a template prescribes, so that it is chosen only for a clear gain
@@ -62,12 +62,12 @@ def settled(problem: Problem, candidate: Candidate, cost: float) -> Settled:
     graph, constants = graph_of(candidate.program.relations), machine_constants()
     values, seconds = dict(candidate.template.usual), cost * constants.operation
     factor = 1.0 if CHUNKING in values else _as_given(problem, candidate, graph, seconds)
-    for hole in candidate.template.holes:
+    for hole in sorted(candidate.template.holes, key=lambda hole: hole.name != CHUNKING):  # first who has which iterations
         if hole.name == CHUNKING:
             values[hole.name], times = _shared_out(problem, candidate, hole, graph, seconds)
             factor *= times
         elif isinstance(hole.choices[-1], d.Unroll) and values.get(vector_of(hole.name.removeprefix(UNROLL)), hole) is None:
-            values[hole.name], times = _unrolled(problem, candidate, hole, graph, constants)
+            values[hole.name], times = _unrolled(problem, candidate, hole, graph, values)
             factor *= times
         elif isinstance(hole.usual, d.Prefetch):
             values[hole.name], times = _prefetched(problem, candidate, hole, graph, cost)
@@ -168,7 +168,7 @@ def _times(choice: Any, tensor: Tensor, threads: int, seconds: float, apart: boo
 
 
 def _unrolled(
-    problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, constants: Constants
+    problem: Problem, candidate: Candidate, hole: Hole, graph: Provenance, values: Values
 ) -> tuple[d.Unroll | None, float]:
     """Return how to unroll a sum over rows of stored entries, and its time over that of batches, which are the default of short rows
     (``passes.batches``); None and 1 where that gains nothing."""
@@ -179,8 +179,19 @@ def _unrolled(
     rows = [(tensor, level) for _, tensor, level in stored if segments(tensor, level)]
     if len(rows) != 1 or not _matter_ends(*rows[0]):
         return None, 1.0
-    times = alone_over_batched(*rows[0], _are_joined(problem, candidate), constants.surprises * problem.threads)
-    return (unrolled, times) if times < 1 else (None, 1.0)
+    remembered = machine_constants().surprises * _rememberers(problem, candidate, rows[0][0], values)
+    times = alone_over_batched(*rows[0], _are_joined(problem, candidate), remembered)
+    return (unrolled, times) if times * _LEAST_GAIN < 1 else (None, 1.0)
+
+
+def _rememberers(problem: Problem, candidate: Candidate, tensor: Tensor, values: Values) -> float:
+    """Return how many threads with equal work remember as many ends of rows as those that share them, from call to call. They are threads
+    that have the same rows again: a thread with more work than others leaves some to them, and chunks go to any thread."""
+    directives = candidate.template.fill(values).directives
+    shared = _shared_loop(directives)
+    if problem.threads < 2 or shared is None or shared.chunk is not None:
+        return 1.0
+    return problem.threads / static_excess(tensor, problem.threads, True)
 
 
 def _are_joined(problem: Problem, candidate: Candidate) -> bool:
