@@ -30,7 +30,7 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
 from .constants import constants_file
 from .match import MEANING, Match
-from .sources import ROOT, stamp
+from .sources import MAKING, ROOT, stamp
 from .urls import shipped_file
 
 ANSWERS = "SPARSETUNE_ANSWERS"
@@ -134,7 +134,7 @@ def _parts(
     expression: str, operands: Mapping[Any, Any], options: tuple[Any, ...], evidence: object, told: Callable[[Any], Iterator[str | bytes]]
 ) -> Iterator[str | bytes]:
     """Yield texts that identify a question; ``told``: what is told of an operand. Raises ``_Unlike``, ``OSError``, ``SparsetuneError``."""
-    yield _surroundings(tuple(os.environ.get(name) for name in _ENVIRONMENT))
+    yield _surroundings(tuple(os.environ.get(name) for name in _ENVIRONMENT), MAKING if evidence is None else frozenset())
     yield repr((evidence, available_cores(), [_state(file) for file in (constants_file(), shipped_file()) if file is not None]))
     yield expression
     yield _plain(options)
@@ -144,10 +144,16 @@ def _parts(
 
 
 @cache
-def _surroundings(environment: tuple[str | None, ...]) -> str:
-    """Return a text of what does not change during a process: sources, machine, compilers."""
+def _surroundings(environment: tuple[str | None, ...], without: frozenset[str]) -> str:
+    """Return a text of what does not change during a process: sources, machine, compilers.
+
+    Args:
+        environment: variables that matter.
+        without: folders of sources that do not: where there are no records, nothing depends on how code is made.
+    """
     compilers = [compiler.identity for compiler in available_compilers()]
-    return repr((stamp(ROOT), stamp(ROOT, _DECIDING, deep=False), np.__version__, this_machine().fingerprint, compilers, environment))
+    sources = stamp(ROOT, without=without), stamp(ROOT, _DECIDING, deep=False)
+    return repr((*sources, np.__version__, this_machine().fingerprint, compilers, environment))
 
 
 def _state(file: Path) -> tuple[str, int, int] | None:

@@ -91,8 +91,9 @@ def lookup(
 def _finding() -> ModuleType:
     """Import what finds schedules."""
     from ..compiler.uncollected import uncollected
+    from .together import together
 
-    with uncollected():
+    with uncollected(), together("lookup"):
         from . import lookup as module
 
     return module

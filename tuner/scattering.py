@@ -51,7 +51,8 @@ def _scattered(coordinates: NDArray[Any], extent: int, rows: float, line: float)
         return 0.0
     missed, stretches = 0.0, min(_STRETCHES, max(1, _MOST // half))
     places = (np.arange(stretches) + 0.5) / stretches
-    begins = np.unique((places * (count - 2 * half)).astype(np.int64))
+    begins = (places * (count - 2 * half)).astype(np.int64)
+    begins = begins[np.diff(begins, prepend=-1) > 0]  # they are sorted: a fraction of the time of ``np.unique``
     for begin in begins:
         first, second = coordinates[begin : begin + half], coordinates[begin + half : begin + 2 * half]
         known, asked = np.zeros(extent + 1, dtype=bool), np.zeros(extent + 1, dtype=bool)  # place 0 is before the first coordinate

@@ -12,17 +12,25 @@ ROOT = Path(__file__).resolve().parents[1]
 GENERATING: Mapping[str, tuple[str, ...]] = {"compiler": (".py",), "csrc": (".c", ".h")}
 """The folders whose files decide which kernels are made, with the endings of those files."""
 
+MAKING = frozenset({"csrc", "lowering", "passes", "codegen", "build", "targets"})
+"""Folders among these that make code of a schedule, and have no part in choosing one."""
 
-def stamp(root: Path, folders: Mapping[str, tuple[str, ...]] = GENERATING, deep: bool = True) -> str:
+
+def stamp(
+    root: Path, folders: Mapping[str, tuple[str, ...]] = GENERATING, deep: bool = True, without: frozenset[str] = frozenset()
+) -> str:
     """Return a digest of the names, sizes and times of change of sources.
 
     Args:
         root: the package's folder.
         folders: folders in it, with the endings of the files that count.
         deep: whether folders inside of these count too.
+        without: names of folders that do not count.
     """
     found: list[tuple[str, int, int]] = []
     for folder, ends in folders.items():
+        if folder in without:
+            continue
         left = [os.path.join(root, folder)]
         while left:
             with os.scandir(left.pop()) as entries:
@@ -30,6 +38,6 @@ def stamp(root: Path, folders: Mapping[str, tuple[str, ...]] = GENERATING, deep:
                     if entry.name.endswith(ends):
                         status = entry.stat()
                         found.append((entry.path, status.st_size, status.st_mtime_ns))
-                    elif deep and entry.name[0] not in "._" and entry.is_dir():
+                    elif deep and entry.name[0] not in "._" and entry.name not in without and entry.is_dir():
                         left.append(entry.path)
     return hashlib.blake2b(repr((str(root), sorted(found))).encode(), digest_size=8).hexdigest()

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from itertools import count, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,7 +34,7 @@ _PROGRAM = """
 import json, sys, time
 import numpy as np, scipy.sparse
 import sparsetune as st
-A = scipy.sparse.random_array((3000, 2000), density=0.005, rng=np.random.default_rng(0), format="csr")
+A = scipy.sparse.random_array((3000, 2000), density=0.005, rng=np.random.default_rng({seed}), format="csr")
 operands = {operands}
 calls = [0]
 def counted(frame, event, argument):
@@ -69,7 +70,7 @@ class First:
     origin: str
 
 
-def measured(kernel: str, answers: str, database: str, rounds: int) -> First:
+def measured(kernel: str, answers: str, database: str, rounds: int, others: bool = False) -> First:
     """Return what a first lookup takes in fresh processes, the least of some rounds.
 
     Args:
@@ -77,11 +78,15 @@ def measured(kernel: str, answers: str, database: str, rounds: int) -> First:
         answers: folder of the answers that earlier processes found; empty: no answer is kept.
         database: path of the schedule database.
         rounds: how many processes are timed; one more counts calls, and one leaves an answer.
+        others: whether each process has a sparse matrix of its own.
     """
     expression, operands, form = EXPRESSIONS[kernel]
+    seeds = count() if others else repeat(0)
 
     def asked(counts: bool) -> Mapping[str, float]:
-        program = _PROGRAM.format(expression=expression, operands=operands, form=form, database=database, counts=counts)
+        program = _PROGRAM.format(
+            expression=expression, operands=operands, form=form, database=database, counts=counts, seed=next(seeds)
+        )  # fmt: skip
         environment = os.environ | {ANSWERS: answers, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": ""}
         run = subprocess.run([sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True, check=True)
         return json.loads(run.stdout)
@@ -92,24 +97,27 @@ def measured(kernel: str, answers: str, database: str, rounds: int) -> First:
     return First(least["first"], int(counted["modules"]), int(counted["calls"]), least["warm"], str(counted["origin"]))
 
 
-def page(found: Mapping[str, tuple[First, First]], rounds: int) -> str:
-    """Return the page; of each kernel a lookup that another process made before, and one that is new."""
+def page(found: Mapping[str, tuple[First, First, First]], rounds: int) -> str:
+    """Return the page; of each kernel a lookup that another process made before, one of other operands, and one that is new."""
     rows = [
-        [kernel, known.origin,
-         *(text for one in (known, new) for text in (f"{1e3 * one.seconds:.1f}", str(one.modules), str(one.calls))),
-         f"{1e6 * known.warm:.1f}"]
-        for kernel, (known, new) in found.items()
+        [kernel, kinds[0].origin,
+         *(text for one in kinds for text in (f"{1e3 * one.seconds:.1f}", str(one.modules), str(one.calls))),
+         f"{1e6 * kinds[0].warm:.1f}"]
+        for kernel, kinds in found.items()
     ]  # fmt: skip
     header = (
-        "expression", "origin", "known, ms", "modules", "calls", "not known, ms", "modules", "calls", "warm, microseconds",
+        "expression", "origin", "known, ms", "modules", "calls", "alike, ms", "modules", "calls", "not known, ms", "modules", "calls",
+        "warm, microseconds",
     )  # fmt: skip
     return f"""# The first lookup of a process
 
 `python -m sparsetune.tuner.reports.first_lookup` wrote this page. Processor time of the call of `lookup` in a process that has imported
 NumPy, SciPy and the package and made its operands, least of {rounds} processes, with the modules that it imports and the functions of
 Python that it calls. *Known*: some process has looked the same up before, and neither database, sources, compilers nor constants of the
-machine have changed. *Not known*: none has; the static model chooses. *Warm*: the same call again in the same process. Two threads, a
-sparse matrix of 30,000 entries, a database without records beside the schedules that ship.
+machine have changed. *Alike*: none has, but some process has looked the same expression up for other matrices, here of the same size; what
+the static model computed for one of these is computed again. *Not known*: no process has looked anything up; the static model chooses.
+*Warm*: the same call again in the same process. Two threads, a sparse matrix of 30,000 entries, a database without records beside the
+schedules that ship.
 
 {table(header, rows)}
 """
@@ -123,7 +131,11 @@ def main(results: Path, rounds: int) -> None:
     with TemporaryDirectory() as folder:
         database = str(Path(folder) / "none.sqlite")
         found = {
-            kernel: (measured(kernel, str(Path(folder) / "answers"), database, rounds), measured(kernel, "", database, rounds))
+            kernel: (
+                measured(kernel, str(Path(folder) / "answers"), database, rounds),
+                measured(kernel, str(Path(folder) / "alike"), database, rounds, others=True),
+                measured(kernel, "", database, rounds),
+            )
             for kernel in EXPRESSIONS
         }
     written = page(found, rounds)
