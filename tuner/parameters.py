@@ -240,7 +240,7 @@ def _prefetched(
     if together.times * _LEAST_GAIN > 1:
         return None, None
     choices = {choice.distance: choice for choice in hole.choices if isinstance(choice, d.Prefetch)}
-    return choices[distance_ahead(tuple(choices), hole.usual.distance, found.near, together.row)], together.times
+    return choices[distance_ahead(tuple(choices), hole.usual.distance, together.row)], together.times
 
 
 def _chosen_inside(

@@ -13,10 +13,9 @@ LINE = 64
 _REACHED = 1.0, 1.5, 3.0, 30.0
 """Time of a row that is in the first level of cache, in the second, in the last, and in memory, over that of the first."""
 
-_UNDER_WAY = 16  # rows from outside the first level of cache that are asked for before the first of them is needed
 _ELEMENT = 1.3  # operations of the model for each element of a row that is multiplied and added
 _WAITING = 0.6  # how long other work waits for a row from outside the second level of cache, over its own time
-_ASKED = 4096  # most bytes of rows that are asked for ahead: a small part of the first level of cache
+_ASKED = 5120  # bytes of rows that are best asked for ahead, measured with rows of 64 to 256 bytes: so many lines can be under way
 _OFTEN = 0.25  # share of an operand's rows from outside the first level of cache from which on a loop waits for them
 
 
@@ -76,15 +75,12 @@ def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[flo
     return (own * asking + 1 - own) / (own * silent + (1 - own) * (1 + _WAITING * outside))
 
 
-def distance_ahead(choices: tuple[int, ...], usual: int, near: float, row: float) -> int:
-    """Return how far ahead to prefetch: so far that ``_UNDER_WAY`` rows from outside the first level of cache are under way, since rows in
-    between that are in it take no time. It is no less than usual, and its rows take ``_ASKED`` bytes at most, all together.
+def distance_ahead(choices: tuple[int, ...], usual: int, row: float) -> int:
+    """Return how far ahead to prefetch: as far as rows take ``_ASKED`` bytes all together, and no less than usual.
 
     Args:
         choices: the distances that there are.
         usual: one of them.
-        near: share of the rows that come from outside the first level of cache.
         row: bytes that are asked for with one coordinate.
     """
-    most = min(_UNDER_WAY / near if near else usual, _ASKED / max(row, LINE))
-    return max((usual, *(choice for choice in choices if choice <= most)))
+    return max((usual, *(choice for choice in choices if choice * max(row, LINE) <= _ASKED)))

@@ -93,9 +93,9 @@ def test_rows_that_are_summed_up_are_prefetched_from_nearer_by(threads: int, mon
 
 
 @pytest.mark.parametrize(
-    ("share", "columns", "ahead"), [(1.0, 8, 16), (0.5, 8, 32), (0.2, 8, 32), (0.2, 32, 16), (0.2, 64, 8), (0.2, 128, 8)]
+    ("share", "columns", "ahead"), [(1.0, 8, 32), (1.0, 20, 32), (1.0, 24, 16), (0.2, 8, 32), (0.2, 32, 16), (0.2, 64, 8), (0.2, 128, 8)]
 )  # fmt: skip
-def test_far_rows_among_near_ones_are_asked_for_sooner(share: float, columns: int, ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_rows_are_asked_for_sooner(share: float, columns: int, ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_far=1.3))
     monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
