@@ -115,9 +115,9 @@ def page(found: Mapping[str, tuple[First, First, First]], rounds: int) -> str:
 NumPy, SciPy and the package and made its operands, least of {rounds} processes, with the modules that it imports and the functions of
 Python that it calls. *Known*: some process has looked the same up before, and neither database, sources, compilers nor constants of the
 machine have changed. *Alike*: none has, but some process has looked the same expression up for other matrices, here of the same size; what
-the static model computed for one of these is computed again. *Not known*: no process has looked anything up; the static model chooses.
-*Warm*: the same call again in the same process. Two threads, a sparse matrix of 30,000 entries, a database without records beside the
-schedules that ship.
+the static model computed for one of these is computed again. (axpby has no matrix, so it is known.) *Not known*: no process has looked
+anything up; the static model chooses. *Warm*: the same call again in the same process. Two threads, a sparse matrix of 30,000 entries, a
+database without records beside the schedules that ship.
 
 {table(header, rows)}
 """
