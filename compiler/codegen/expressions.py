@@ -108,15 +108,8 @@ class ExpressionPrinter:
                 return _constant(expr)
             case Binary():
                 return self._binary(expr)
-            case Load() if expr.index.type.lanes > 1:
-                return self._gather(expr), PRIMARY
-            case Load(array, index, kind, Value() as first):
-                place = self.element(array, index, kind.element)
-                return self._lane_call("first", (f"&{place}", self.text(first)), kind), PRIMARY
-            case Load(array, index, kind):
-                if kind.lanes == 1:
-                    return self.element(array, index, kind), PRIMARY
-                return f"*(const {self.element(array, index, kind)[2:]}", UNARY
+            case Load():
+                return self._load(expr)
             case ArrayRef(array, kind):
                 return (f"&{self.names[array]}", UNARY) if kind == MAP else (self.names[array], PRIMARY)
             case Unary(op, operand):
@@ -131,6 +124,17 @@ class ExpressionPrinter:
             case Call(function, arguments, kind):
                 return self._call(function, arguments, kind), PRIMARY
         raise TypeError(f"not an expression of the loop IR: {expr!r}")
+
+    def _load(self, load: Load) -> tuple[str, int]:
+        array, index, kind = load.array, load.index, load.type
+        if index.type.lanes > 1:
+            return self._gather(load), PRIMARY
+        if load.first is not None:
+            place = self.element(array, index, kind.element)
+            return self._lane_call("first", (f"&{place}", self.text(load.first)), kind), PRIMARY
+        if kind.lanes == 1:
+            return self.element(array, index, kind), PRIMARY
+        return f"*(const {self.element(array, index, kind)[2:]}", UNARY
 
     def _cast(self, operand: Value, kind: Type) -> tuple[str, int]:
         if kind.lanes == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ..fresh import fresh
 
@@ -43,6 +44,7 @@ CUDA_WORDS = frozenset((
 _RESERVED = _KEYWORDS | _MACROS | _USED
 
 
+@lru_cache(1 << 12)
 def is_reserved(name: str) -> bool:
     """Return whether a name means, or may come to mean, something else in generated C."""
     return name.startswith(_PREFIXES) or name in _RESERVED or _PATTERNS.fullmatch(name) is not None

@@ -197,7 +197,8 @@ def block(statements: tuple[Step, ...] | list[Step]) -> Steps:
 
 def block_again(before: Steps, statements: list[Step]) -> Steps:
     """Return a block without empty blocks in it: the one before if it has the same statements, about which it remembers a lot."""
-    return before.rebuild(tuple(statement for statement in statements if not is_empty(statement)))  # type: ignore[return-value]
+    made, known = block(statements), before.statements
+    return before if len(made.statements) == len(known) and not any(map(is_not, made.statements, known)) else made
 
 
 def as_steps(statement: Step) -> Steps:

@@ -88,7 +88,7 @@ def _in_threads(steps: list[Step]) -> bool:
 def kernel_function(context: Context, body: Steps) -> Function:
     """Return the kernel with the parameters that its body uses."""
     used = {node.array for node in nodes_of(body, Load, Store, ArrayRef, Fill, Prefetch, Free)}
-    used |= {node.parameter for node in nodes_of(body, Publish)} | {node.name for node in nodes_of(body, Var)}
+    used |= {node.parameter for node in nodes_of(body, Publish)} | body.variables
     arrays = tuple(parameter for parameter in context.parameters.arrays.values() if parameter.name in used or parameter.assembled)
     sizes = [parameter for parameter in context.parameters.sizes.parameters.values() if parameter.name in used]
     results = [array for array in arrays if array.writable and not array.assembled]

@@ -118,24 +118,24 @@ def _live(statement: Step, after: Names) -> tuple[Step, Names]:
         case Declare(variable) if variable.name not in after:
             return _unused(statement)
         case Declare(_, value):
-            return statement, _names(value)
+            return statement, value.variables
         case SetVar(_, value):
-            return statement, _names(value)
+            return statement, value.variables
         case If(condition, then, otherwise):
             kept, read = _live(then, _NONE)
             other, more = _live(otherwise, _NONE) if otherwise is not None else (None, _NONE)
             parts = (condition, kept) if other is None else (condition, kept, other)
-            return statement.rebuild(parts), _names(condition) | read | more  # type: ignore[return-value]  # statements stay statements
+            return statement.rebuild(parts), condition.variables | read | more  # type: ignore[return-value]  # statements stay statements
         case For():
             return _live_loop(statement)
         case _:
             parts = [child for child in statement.children if isinstance(child, Step)]
             if not parts:
-                return statement, _names(statement)
+                return statement, statement.variables
             kept = {id(part): _live(part, _NONE) for part in parts}
             read = frozenset().union(*(names for _, names in kept.values()))
             children = tuple(kept[id(child)][0] if id(child) in kept else child for child in statement.children)
-            others = [_names(child) for child in statement.children if id(child) not in kept]
+            others = [child.variables for child in statement.children if id(child) not in kept]
             rebuilt = statement.rebuild(children)
             assert isinstance(rebuilt, Step)
             return rebuilt, read.union(*others)
@@ -159,7 +159,7 @@ def _live_statements(statements: tuple[Step, ...], after: Names) -> tuple[list[S
         if isinstance(statement, Declare) and statement.variable.name not in read:
             rest = _unassigned(statement.variable.name, kept)
             if rest is None:
-                read = read | _names(statement.value)
+                read = read | statement.value.variables
                 kept.append(statement)
                 continue
             kept = rest
@@ -174,7 +174,7 @@ def _live_loop(loop: For) -> tuple[Step, Names]:
     finish, read = live_block(loop.finish, _NONE)
     body, more = _live(loop.body, _NONE)
     private, most = live_block(loop.private, read | more)
-    names = read | more | most | _names(loop.low) | _names(loop.high)
+    names = read | more | most | loop.low.variables | loop.high.variables
     if body is loop.body and private.statements == loop.private and finish.statements == loop.finish:
         return loop, names
     return replace(loop, private=private.statements, body=body, finish=finish.statements), names
@@ -185,7 +185,7 @@ def _unused(declaration: Declare) -> tuple[Step, Names]:
     value = declaration.value
     if is_pure(value):
         return Steps(()), _NONE
-    return _effect(value) if _is_plain_call(value) else declaration, _names(value)
+    return _effect(value) if _is_plain_call(value) else declaration, value.variables
 
 
 def _is_plain_call(value: Value) -> bool:
@@ -210,8 +210,3 @@ def _unassigned(name: str, rest: list[Step]) -> list[Step] | None:
         return _effect(node.value) if isinstance(node, SetVar) and node.variable.name == name else node
 
     return [transform(statement, change) for statement in rest] if assigned else rest
-
-
-def _names(node: Node) -> Names:
-    """Return the variables that an expression or a simple statement reads."""
-    return frozenset([found.name for found in nodes_of(node, Var)])

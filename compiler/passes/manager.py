@@ -49,7 +49,7 @@ class Setting:
     def __init__(self, unit: VectorUnit, function: Function) -> None:
         self.unit = unit
         taken = {parameter.name for parameter in (*function.arrays, *function.sizes)}
-        taken |= {node.name for node in nodes_of(function.body, Var)} | {node.array for node in nodes_of(function.body, Allocate)}
+        taken |= function.body.variables | {node.array for node in nodes_of(function.body, Allocate)}
         self._names = FreshNames(taken, "_")
         kinds = [node.type for node in nodes_of(function.body, Load, Var, Allocate)]
         self.widest = max((kind.bytes for kind in kinds if kind.is_float), default=8)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from itertools import count, islice
+from itertools import count
 from operator import attrgetter, is_not
 from typing import ClassVar
 
@@ -30,6 +30,13 @@ def _fields_of_nodes(kind: type) -> dict[str, str]:
     """Return the fields of a class whose annotations name a class of nodes, with these annotations."""
     types = {entry.name: str(entry.type) for entry in fields(kind)}
     return {name: held for name, held in types.items() if not _NODES.isdisjoint(re.findall(r"\w+", held))}
+
+
+@cache
+def _plan(kind: type) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a class, and whether they hold nodes."""
+    held = _fields_of_nodes(kind)
+    return tuple((name, name in held) for name in _field_names(kind))
 
 
 @cache
@@ -150,18 +157,18 @@ class Node:
         """Return the node with other children, given in the order of ``children``; the node itself if they are its own."""
         if len(children) == len(self.children) and not any(map(is_not, children, self.children)):
             return self
-        kind, rest = type(self), iter(children)
-        held = _fields_of_nodes(kind)
+        kind, place = type(self), 0
         values: list[object] = []
-        for name in _field_names(kind):
+        for name, holds_nodes in _plan(kind):
             value = getattr(self, name)
-            if name in held:
-                if isinstance(value, tuple):
-                    value = tuple(islice(rest, len(value)))
-                elif value is not None:
-                    value = next(rest)
+            if holds_nodes and isinstance(value, tuple):
+                value = children[place : place + len(value)]
+                place += len(value)
+            elif holds_nodes and value is not None:
+                value = children[place]
+                place += 1
             values.append(value)
-        assert next(rest, None) is None
+        assert place == len(children)
         return kind(*values)
 
 
