@@ -72,7 +72,8 @@ def encodings_hold(problem: Problem, program: Program) -> bool:
     """Whether the operands that a program wants in another encoding can be stored so."""
     copies = ((read.tensor, read.stored) for read in program.statement.reads if read.stored is not None)
     wanted = (*((read.tensor, form) for read, form in program.conversions), *copies)
-    return all(_holds(problem, name, form) for name, form in wanted)
+    sources = problem.concretized().sources  # a sum that goes on from its result reads that under another name
+    return all(_holds(problem, sources.get(name, name), form) for name, form in wanted)
 
 
 def converted_entries(problem: Problem, program: Program, sources: Mapping[str, str]) -> int:

@@ -14,6 +14,7 @@ from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.tuner.costs import operations
 from sparsetune.tuner.encodings import encoded_schedules, foremost_encoded
 from sparsetune.tuner.legality import is_legal
+from sparsetune.tuner.model import static_choice
 from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.prune import surviving_space
 from sparsetune.tuner.resolve import make_problem
@@ -134,3 +135,12 @@ def test_halves_are_tuned() -> None:
     for data, schedules in ((st.tensor(matrix, "dense, symmetric"), []), (matrix, [HALF])):
         found = st.tune("y(i) = A(i,j) * x(j)", {"A": data, "x": np.ones(60)}, trials=2, threads=1, schedules=schedules)
         assert set(found.trials.status) == {"ok"}
+
+
+def test_encodings_of_a_result_that_a_sum_goes_on_from_can_hold_it() -> None:
+    form = "hashed, bitmap, patterned"
+    result, operand = st.tensor(np.ones((5, 3, 0)), form), np.ones((2, 3, 5))
+    problem = make_problem("A(j,k,i) += B(l,k,j)", {"A": result, "B": operand}, form, threads=2)
+    choice = static_choice(problem)
+    assert choice is not None
+    assert is_legal(problem, choice.schedule)
