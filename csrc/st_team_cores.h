@@ -4,9 +4,10 @@
    would wait for the next tick, and a thousand short calls would be over by then.
 
    A worker that loses its core while it holds a piece keeps the caller waiting until it gets another turn. If that took longer than
-   the caller's own work, the caller alone would have been as fast, and callers work alone for many times as long. They also work
+   the caller's own work, the caller alone would have been as fast, and callers work alone for a few times as long. They also work
    alone after a short call that spent most of its time waiting for a core itself: then there are no cores for workers, which would
-   only disturb it. */
+   only disturb it. What takes a core now and then costs little so. Where a call waits again soon after, somebody keeps the core:
+   callers work alone for twice as long each time. */
 #ifndef ST_TEAM_CORES_H
 #define ST_TEAM_CORES_H
 
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 enum { SHORT = 5000000 /* nanoseconds of work of a call that workers without a core of their own cannot make faster */ };
-enum { ALONE = 25 }; /* callers work alone for so many times as long as a call has waited for cores */
+enum { ALONE = 3, LONG_ALONE = 25 }; /* callers work alone for so many times as long as a call has waited for cores, first and at most */
 
 /* How often this thread has lost its core to another one. */
 static int64_t losses(void) {
@@ -98,12 +99,23 @@ static int64_t without_core(int64_t nanoseconds) {
   return before && waits - before < nanoseconds ? waits - before : 0;
 }
 
+/* Let callers work alone, since one has waited for so many nanoseconds: for twice as many times as long as the last time if that ended
+   no longer ago than it took. Several threads may be here at once, which may lose a doubling. */
+static void stay_alone(int64_t waited) {
+  const int64_t at = now(), until = __atomic_load_n(&team.alone, __ATOMIC_RELAXED);
+  const int64_t before = __atomic_load_n(&team.alone_for, __ATOMIC_RELAXED), times = __atomic_load_n(&team.alone_times, __ATOMIC_RELAXED);
+  const int64_t twice = until && at - waited - until < before ? (2 * times < LONG_ALONE ? 2 * times : LONG_ALONE) : ALONE;
+  __atomic_store_n(&team.alone_times, twice, __ATOMIC_RELAXED);
+  __atomic_store_n(&team.alone_for, twice * waited, __ATOMIC_RELAXED);
+  __atomic_store_n(&team.alone, at + twice * waited, __ATOMIC_RELAXED);
+}
+
 /* Let callers work alone for a while where this call, of so many nanoseconds, waited too long for cores. */
 static void judge(int64_t nanoseconds, int64_t for_worker, bool lost) {
   const int64_t own = without_core(nanoseconds);
   const bool stalled = lost && for_worker > OFF_CORE && 2 * for_worker > nanoseconds;
   const bool crowded = 2 * own > nanoseconds && nanoseconds - own < SHORT;
-  if (stalled || crowded) __atomic_store_n(&team.alone, now() + ALONE * (stalled ? for_worker : own), __ATOMIC_RELAXED);
+  if (stalled || crowded) stay_alone(stalled ? for_worker : own);
 }
 
 /* Whether this call is to work alone, as callers do for the time being. */

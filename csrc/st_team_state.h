@@ -49,6 +49,7 @@ static struct {
   st_slot slots[SLOTS];
   _Alignas(64) int32_t asleep, callers, workers, making, refusals;
   int64_t crowded, alone;       /* until then nobody spins, and callers work alone */
+  int64_t alone_for, alone_times; /* how long that was to be when it began, and how many times as long as a call had waited */
   int64_t alone_calls;          /* counts calls that worked alone for that reason, and long calls to which not all workers came */
   uint32_t lost;                /* counts workers that have lost their core in a job */
   st_member members[MOST_WORKERS];

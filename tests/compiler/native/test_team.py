@@ -21,6 +21,7 @@ void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t
 void stall(int32_t before_seat, int32_t in_piece);
 int64_t stalled(void);
 int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost);
+int64_t times_alone(int64_t waited, int64_t ended_ago);
 void gather(void);
 uint64_t woken_from(int32_t core);
 """
@@ -66,6 +67,11 @@ int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost) {
   team.alone = 0;
   judge(nanoseconds, for_worker, lost);
   return alone();
+}
+int64_t times_alone(int64_t waited, int64_t ended_ago) { /* the last time alone ended so long before the wait began */
+  if (team.alone) team.alone = now() - waited - ended_ago;
+  judge(waited, waited, true);
+  return (team.alone_for + waited / 2) / waited;
 }
 uint64_t woken_from(int32_t core) {
   cpu_set_t before, mine, workers;
@@ -178,6 +184,17 @@ def test_callers_work_alone_for_a_while_after_workers_without_a_core() -> None:
     library.gather()  # what is measured next has its threads again
     assert counted(library, 4, 40)[0] == [1] * 40
     assert library.alone_calls() == before + 2
+
+
+def test_callers_work_alone_for_longer_while_waits_come_soon_one_after_the_other() -> None:
+    library = team("longer")
+    tick, now_and_then = 4 * 10**6, 10**9
+    library.gather()
+    assert [library.times_alone(tick, tick) for _ in range(6)] == [3, 6, 12, 24, 25, 25]
+    assert [library.times_alone(tick, now_and_then) for _ in range(2)] == [3, 3]
+    assert library.times_alone(tick, tick) == 6
+    library.gather()
+    assert library.times_alone(tick, tick) == 3
 
 
 def test_several_callers_at_once() -> None:
