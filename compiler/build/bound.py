@@ -81,8 +81,8 @@ class BoundKernel:
         return kept.bound
 
     def _run(self) -> Any:
-        for key, copy in self._copies.items():
-            light(copy.size).copy(self.operands[key].values, copy)
+        if self._copies:
+            self._copy()
         if self._initial is not None and self._flat is not None:
             self._flat.fill(self._initial)
         if not self._spec.copies and self._kernel_run():
@@ -97,6 +97,10 @@ class BoundKernel:
         return requested_form(self._spec, self._result) if self._converts else self._result
 
     once = __call__
+
+    def _copy(self) -> None:
+        for key, copy in self._copies.items():
+            light(copy.size).copy(self.operands[key].values, copy)
 
     def count(self) -> dict[str, int]:
         """Count what one run in one thread does. The numbers are exact and the same on every machine: a counting build finds them.
