@@ -12,7 +12,7 @@ from types import FrameType
 from .awake import TICK, Awake
 
 AGAIN = 0.05
-"""Seconds after which an alarm rings again if its exception was swallowed."""
+"""Seconds after which an alarm, or an interrupt, comes again if its exception was swallowed."""
 
 
 class TooLong(BaseException):
@@ -35,7 +35,7 @@ def limited(seconds: float | None, message: str) -> Iterator[None]:
     def ring(_number: int, _frame: FrameType | None) -> None:
         left = seconds - awake.look()
         signal.setitimer(signal.ITIMER_REAL, min(left, TICK) if left > 0 else AGAIN)
-        if left <= 0 and not _is_heard():
+        if left <= 0 and not is_heard(TooLong):
             raise TooLong(message)
 
     before = signal.signal(signal.SIGALRM, ring)
@@ -47,9 +47,9 @@ def limited(seconds: float | None, message: str) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _is_heard() -> bool:
-    """Whether what runs now cleans up after an alarm."""
+def is_heard(kind: type[BaseException]) -> bool:
+    """Whether what runs now cleans up after an exception of a kind."""
     error = sys.exc_info()[1]
-    while error is not None and not isinstance(error, TooLong):
+    while error is not None and not isinstance(error, kind):
         error = error.__context__
     return error is not None

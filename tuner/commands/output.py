@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...compiler.native.toolchain import find_compiler
+from ..interrupts import heard_interrupts
 
 if TYPE_CHECKING:
     from ..database import Database
@@ -55,9 +56,10 @@ def require_compiler() -> None:
 
 @contextmanager
 def interruptible(store: Database, how: str = "run the same command again to go on") -> Iterator[None]:
-    """Add to an interruption how to continue."""
+    """Hear interruptions, and add to them how to continue."""
     try:
-        yield
+        with heard_interrupts():
+            yield
     except KeyboardInterrupt as interruption:
         interruption.add_note(f"every finished trial is kept in {store.url}: {how}")
         raise
