@@ -25,7 +25,7 @@ from .markdown import geometric_mean, table
 
 GIVEN = ("processors", "threads", "registers", "blocks")
 """What the maker says of a device; the rest is fitted."""
-PARTS = ("kernels", "choices")
+RACED = ("kernels", "choices")
 """The parts of the report whose rows are races."""
 FITTED = tuple(each.name for each in fields(Device) if each.name not in GIVEN)
 STEPS = (1.5, 1.2, 1.07)
@@ -74,7 +74,7 @@ def races(rows: Sequence[Row], sources: Sequence[str]) -> Iterator[Race]:
     """
     for source in sources:
         name = Path(source).name
-        mine = [row for row in rows if row.part in PARTS and (row.input, row.who, row.right) == (name, OURS, "yes")]
+        mine = [row for row in rows if row.part in RACED and (row.input, row.who, row.right) == (name, OURS, "yes")]
         mine = [row for row in mine if row.device == mine[-1].device]
         if not mine:
             continue
