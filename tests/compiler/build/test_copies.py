@@ -103,6 +103,7 @@ def test_tensors_and_vectors_anywhere_in_memory(form: str) -> None:
         (30, 16, 0, False),
         (30, 16, 64, False),
         (1, 16, 8, False),  # 10 times: a copy takes longer
+        (5, 16, 8, False),  # 50 times, but all in less time than asking for a copy
         (30, 1, 8, False),  # no row is longer than an element, and none of these lies in two lines
     ],
 )
