@@ -65,12 +65,19 @@ static inline __attribute__((always_inline)) void st_prefetch_line(const char *l
     __builtin_prefetch(line, 0, 2);
 }
 
+/* How far apart rows begin within cache lines, of which the first bytes are `at`, as far as compilers know that of all rows. */
+#define ST_APART(at, size) \
+  (__builtin_constant_p((at) % 64) ? 64 : __builtin_constant_p((at) % 32) ? 32 : __builtin_constant_p((at) % 16) ? 16 : (uint64_t)(size))
+
 /* Ask for the cache lines of array[index .. index + count], elements of `size` bytes, which may lie past the array's end. Rows that begin
- * within a line end in a line more than their bytes fill; to ask for it each time costs less than to find out. */
+ * within a line may end in a line more than their bytes fill. Where one row of an array can, all ask for it: that is the same in all
+ * iterations, so that compilers take it out of loops, and to find it out for each row costs more than a line that is not needed. */
 static inline __attribute__((always_inline)) void st_prefetch(const void *array, int64_t index, int64_t count, int64_t size, int cache) {
-  const char *first = (const char *)((uintptr_t)array + (uintptr_t)(index * size));
-  for (int64_t byte = 0; byte < count * size; byte += 64) st_prefetch_line(first + byte, cache);
-  if (count > 1) st_prefetch_line(first + count * size - 1, cache);
+  const uint64_t at = (uint64_t)(index * size), bytes = (uint64_t)(count * size), lines = (bytes + 63) / 64, apart = ST_APART(at, size);
+  const uint64_t latest = 64 - apart + (uintptr_t)array % apart; /* that a row begins within a line */
+  const char *first = (const char *)((uintptr_t)array + at);
+  for (uint64_t line = 0; line < lines; line++) st_prefetch_line(first + 64 * line, cache);
+  if (count > 1 && latest + bytes > 64 * lines) st_prefetch_line(first + bytes - 1, cache);
 }
 
 /* Make writes that bypass the caches visible before later writes. */
