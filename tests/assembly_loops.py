@@ -8,6 +8,7 @@ from collections.abc import Iterator
 _LABEL = re.compile(r"^(\.?\w+):")
 _JUMP = re.compile(r"^\s+(j\w+)\s+(\.?\w+)")
 _END = re.compile(r"^\s+(ret|jmp|ud2)\b")
+_DIRECTIVE = re.compile(r"^\s+\.")
 
 Graph = dict[int, set[int]]
 
@@ -32,9 +33,11 @@ def innermost_loops(lines: list[str]) -> list[list[str]]:
 
 
 def _blocks(lines: list[str]) -> list[list[str]]:
-    """Cut assembly where control may enter or leave."""
+    """Cut assembly where control may enter or leave. After a jump a directive, as of alignment, is no place that control comes from."""
     blocks: list[list[str]] = [[]]
     for line in lines:
+        if _DIRECTIVE.match(line):
+            continue
         if _LABEL.match(line) and blocks[-1]:
             blocks.append([])
         blocks[-1].append(line)
