@@ -30,7 +30,7 @@ def added_across(context: Context, scope: Scope, statement: Unless) -> list[Step
     if target is None:
         return [apart]
     scope = scope.part("earlier")
-    copies, column = private_copies(scope, target), known(context, scope)(target.levels[0].index)
+    copies, column = private_copies(context, scope, target), known(context, scope)(target.levels[0].index)
     with context.names.block():
         earlier = context.lower(statement.body, scope)
     assert copies.begin is not None

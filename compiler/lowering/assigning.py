@@ -40,10 +40,10 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
             return [*noted, *_if_nonempty(context, scope, kept, held.mark(position, context.names))]
         race = race_at(context, scope.around(target.tensor), target, op)
         if race is not None and isinstance(held, DenseWorkspace):
-            return [*noted, *_kept_apart(scope, held.stored, position, value, op, race, None)]
+            return [*noted, *_kept_apart(context, scope, held.stored, position, value, op, race, None)]
         steps = held.update(position, value, op, context.names)
         if race is not None and isinstance(held, TableWorkspace):
-            steps = [found for step in steps for found in _met(scope, held.stored, step, race)]
+            steps = [found for step in steps for found in _met(context, scope, held.stored, step, race)]
         return [*noted, *_if_nonempty(context, scope, kept, steps)]
     if scope.assembly is not None:
         return _if_nonempty(context, scope, kept, scope.assembly.store(dict(scope.coordinates), value, op))
@@ -57,11 +57,11 @@ def assigned(context: Context, scope: Scope, statement: Assign, value: Value | N
         return [*noted, Store(stored.values, position, value, op)]
     meeting = tuple(loop for loop in scope.parallel if _meets(context, loop, target))
     carry = carry_of(context, scope, stored, meeting) if meeting[0].member is not None else None
-    return [*noted, *_kept_apart(scope, stored, position, value, op, race, carry)]
+    return [*noted, *_kept_apart(context, scope, stored, position, value, op, race, carry)]
 
 
 def _kept_apart(
-    scope: Scope, stored: Storage, position: Value, value: Value, op: str, race: str, carry: Carry | None
+    context: Context, scope: Scope, stored: Storage, position: Value, value: Value, op: str, race: str, carry: Carry | None
 ) -> list[Step]:
     """Return the store to a component that several threads may write at once, by the race strategy, and what it asks for.
 
@@ -77,14 +77,14 @@ def _kept_apart(
             f" component of {stored.name}, or carry sums from tile to tile of positions in order; these add to several; use atomics"
         )
     if race in PRIVATE and all(level.kind.full for level in stored.levels):
-        copies = private_copies(scope, stored)
+        copies = private_copies(context, scope, stored)
         return [NeedsCopies(copies), Store(copies.array, copies.position(position), value, op)]
     return [Store(stored.values, position, value, op, race != "ignore_races")]
 
 
-def _met(scope: Scope, stored: Storage, step: Step, race: str) -> list[Step]:
+def _met(context: Context, scope: Scope, stored: Storage, step: Step, race: str) -> list[Step]:
     """Return a step in which several threads may write one slot of a table, made atomic if necessary."""
-    return _kept_apart(scope, stored, step.index, step.value, step.op, race, None) if isinstance(step, Store) else [step]
+    return _kept_apart(context, scope, stored, step.index, step.value, step.op, race, None) if isinstance(step, Store) else [step]
 
 
 def _if_nonempty(context: Context, scope: Scope, statement: Assign, steps: list[Step]) -> list[Step]:
@@ -115,4 +115,4 @@ def race_at(context: Context, parallel: tuple[ParallelLoop, ...], target: Access
 
 def _meets(context: Context, loop: ParallelLoop, target: Access) -> bool:
     """Whether two iterations of a parallel loop, in different shares, may write the same component of a target."""
-    return loop.part != "own" and not apart(target.indices, loop.index, loop.around, context.graph, context.tensors.format_of)
+    return loop.part != "own" and not apart(target.indices, loop.index, loop.outside.loops, context.graph, context.tensors.format_of)

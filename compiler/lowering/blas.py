@@ -139,7 +139,7 @@ class _Routine:
         array, race = storage.values, race_at(context, self.scope.around(target.tensor), target, "+")
         asked: list[Step] = []
         if race in PRIVATE:
-            copies = private_copies(self.scope, storage)
+            copies = private_copies(context, self.scope, storage)
             array, position = copies.array, copies.position(position)
             asked.append(NeedsCopies(copies))
         elif race is not None:

@@ -3,16 +3,17 @@
 Race strategies ``temporary`` and ``parallel_reduction`` (Senanayake et al., section 5.5: worker and reduction loops that communicate
 through a workspace). The reduction adds the copies in the order of shares for every component, and the number of a chunk decides its
 share, so that the result does not depend on timing. If a share adds only to its own components and to those of earlier shares
-(``across_diagonal.py``), its copy covers only what it reaches.
+(``across_diagonal.py``), its copy covers only what it reaches. If leading coordinates of the tensor have values outside the parallel loop,
+the copies cover only the components that have these coordinates: a sum over k inside loops over i and j needs one component for each share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, integer, maximum, minimum, multiply, quotient
+from ..ir.arithmetic import ONE, ZERO, add, ceiling_quotient, integer, maximum, minimum, multiply, quotient, subtract
 from ..ir.names import Names
 from ..ir.nodes import (
     I64,
@@ -36,11 +37,12 @@ from ..levels.level import Level
 from ..workspaces.levels import Storage
 from .context import Context
 from .parameters import THREADS
+from .recovery import UnknownIndexError, known
 from .scope import CopyNames, Scope
 
 LINE = 64  # bytes of a cache line; copies of different shares do not share one
 PRIVATE = ("temporary", "parallel_reduction")
-_PARTS = ("stride", "copies", "spans", "begin")
+_PARTS = ("stride", "copies", "spans", "begin", "first")
 _BLOCK = 512  # components that a thread adds at once, from one copy after another
 
 
@@ -48,8 +50,10 @@ _BLOCK = 512  # components that a thread adds at once, from one copy after anoth
 class PrivateCopies:
     """The copies of one tensor: ``array`` holds one after another, ``stride`` elements apart.
 
-    ``begin`` is None if copies are whole. Otherwise it is the first iteration of a share, whose copy holds only components before that;
-    ``spans`` has, for each share, the first coordinate of the outermost level that it reached, and its ``begin``.
+    ``fixed`` are the coordinates of leading levels that are the same for all that the loop writes, and ``first`` is the position of the
+    first component that has them.
+    ``begin`` is None if copies have all these components. Otherwise it is the first iteration of a share, whose copy holds only components
+    before that; ``spans`` has, for each share, the first coordinate of the outermost level that it reached, and its ``begin``.
     """
 
     stored: Storage
@@ -57,6 +61,8 @@ class PrivateCopies:
     share: Var
     stride: Var
     spans: str
+    first: Var
+    fixed: tuple[Value, ...] = ()
     begin: Var | None = None
 
     @property
@@ -66,12 +72,26 @@ class PrivateCopies:
 
     @property
     def length(self) -> Value:
-        """How many components the whole tensor has."""
-        return _product(self.stored.levels)
+        """How many components the loop may write."""
+        return _product(self.stored.levels[len(self.fixed) :])
+
+    @property
+    def begins(self) -> Value:
+        """The position of the first component that the loop may write."""
+        position: Value = ZERO
+        for level, coordinate in zip(self.stored.levels, self.fixed, strict=False):
+            position = add(multiply(position, level.extent), coordinate)
+        return multiply(position, self.length)
 
     def position(self, position: Value) -> Value:
         """Return where a position of the tensor is in the array: that of the own share's copy."""
-        return add(multiply(self.share, self.stride), position)
+        if len(self.fixed) == len(self.stored.levels):
+            return multiply(self.share, self.stride)
+        return add(multiply(self.share, self.stride), subtract(position, self.first) if self.fixed else position)
+
+    def place(self, number: Value) -> Value:
+        """Return the position in the tensor of a component of the copies, which are counted from zero."""
+        return add(self.first, number) if self.fixed else number
 
     def span(self, share: Value) -> Value:
         """Return the place of a share's span."""
@@ -98,17 +118,27 @@ def copy_names(names: Names, written: Iterable[str], across: bool) -> dict[tuple
 
 
 def _named(names: Names, tensor: str) -> CopyNames:
-    share, stride, array, spans, begin = (names.permanent(wish) for wish in ("share", *(f"{tensor}_{part}" for part in _PARTS)))
-    return CopyNames(share, stride, array, spans, begin)
+    return CopyNames(*(names.permanent(wish) for wish in ("share", *(f"{tensor}_{part}" for part in _PARTS))))
 
 
-def private_copies(scope: Scope, stored: Storage) -> PrivateCopies:
+def private_copies(context: Context, scope: Scope, stored: Storage) -> PrivateCopies:
     """Return the copies of a dense tensor in the parallel loop around. Who writes to them asks for them by ``NeedsCopies``."""
     loop = scope.parallel[-1]
     partial = loop.part == "earlier"
     names = loop.copies[stored.name, partial]
-    begin = Var(names.begin, I64) if partial else None
-    return PrivateCopies(stored, names.array, Var(names.share, I64), Var(names.stride, I64), names.spans, begin)
+    share, stride, first, begin = (Var(name, I64) for name in (names.share, names.stride, names.first, names.begin))
+    fixed = () if partial else tuple(_fixed(context, loop.outside, stored))
+    return PrivateCopies(stored, names.array, share, stride, names.spans, first, fixed, begin if partial else None)
+
+
+def _fixed(context: Context, outside: Scope, stored: Storage) -> Iterator[Value]:
+    """Yield the coordinates of leading levels that have values outside the parallel loop; none if positions are not row-major."""
+    value = known(context, outside)
+    for level in stored.levels if all(level.kind.full for level in stored.levels) else ():
+        try:
+            yield value(level.index)
+        except UnknownIndexError:
+            return
 
 
 def with_copies(context: Context, requests: Iterable[NeedsCopies], loop: list[Step]) -> list[Step]:
@@ -131,6 +161,8 @@ def _around(context: Context, copies: PrivateCopies, loop: list[Step]) -> list[S
     padded = multiply(quotient(add(copies.length, add(line, line)), line), line)
     whole = multiply(shares, copies.stride)
     make: list[Step] = [Declare(copies.stride, padded), Allocate(copies.array, stored.type, whole)]
+    if copies.fixed:
+        make.append(Declare(copies.first, copies.begins))
     free: list[Step] = [Free(copies.array)]
     if copies.begin is None:
         make.append(Fill(copies.array, ZERO, whole, context.semiring.zero(stored.type)))
@@ -152,5 +184,5 @@ def _reduction(context: Context, copies: PrivateCopies, shares: Value) -> Step:
         first, past = (Load(copies.spans, at, I64) for at in (copies.span(share), add(copies.span(share), ONE)))
         low, high = maximum(low, multiply(first, copies.inner)), minimum(high, multiply(past, copies.inner))
     term = Load(copies.array, add(multiply(share, copies.stride), place), stored.type)
-    gather = For(place, low, high, Steps((Store(stored.values, place, term, context.semiring.add_on(stored.type)),)))
+    gather = For(place, low, high, Steps((Store(stored.values, copies.place(place), term, context.semiring.add_on(stored.type)),)))
     return For(block, ZERO, ceiling_quotient(copies.length, size), Steps((For(share, ZERO, shares, Steps((gather,))),)), Parallel("static"))

@@ -56,11 +56,12 @@ class CopyNames:
     array: str
     spans: str
     begin: str
+    first: str
 
 
 @frozen
 class ParallelLoop:
-    """A parallel loop around, the loops around it, its race strategy, and its unit.
+    """A parallel loop around, the scope outside it, its race strategy, and its unit.
 
     ``runs``: whether each share is a run of consecutive iterations. ``part``: if known, whether the written components belong to iterations
     of the same share, or of earlier ones. ``copies``: names for private copies of what the loop writes, by tensor and by whether they
@@ -68,7 +69,7 @@ class ParallelLoop:
     """
 
     index: str
-    around: tuple[str, ...]
+    outside: Scope
     race: str | None
     unit: str
     runs: bool = False

@@ -23,7 +23,7 @@ def dealt(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> list
     if member is None:
         return threaded(context, scope, forall, loop_of)
     outer = scope.parallel[-1].member if scope.parallel else None
-    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, forall.tag.race, unit))
+    inside = scope.threaded(ParallelLoop(forall.index, scope, forall.tag.race, unit))
     own, steps = taken(loop_of(context, inside, forall), Once)
     if not steps:
         return []
@@ -49,7 +49,7 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     written = dict.fromkeys(assign.target.tensor for assign in forall.assignments) if race in PRIVATE else {}
     across = runs and any(isinstance(node, Unless) for node in walk(forall.body))
     copies = copy_names(context.names, written, across)
-    inside = scope.threaded(ParallelLoop(forall.index, scope.loops, race, str(forall.tag.unit), runs, copies=copies))
+    inside = scope.threaded(ParallelLoop(forall.index, scope, race, str(forall.tag.unit), runs, copies=copies))
     asked, steps = taken(loop_of(context, inside, forall), Once, NeedsCopies)
     if not steps:
         return []

@@ -194,6 +194,31 @@ def test_stores_to_one_tensor_share_its_private_copies() -> None:
     assert np.array_equal(kernel(A=a, B=b, x=x, z=z, threads=3), x @ a + z @ b)
 
 
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        ("y(i) = A(i,j,k)", "parallelize(j, cpu_thread, parallel_reduction)"),
+        ("y(i) = A(i,j,k)", "parallelize(k, cpu_thread, temporary)"),
+        ("Y(i,l) = A(i,j,k) * X(k,l)", "parallelize(j, cpu_thread, parallel_reduction)"),
+        ("Y(i,j,l) = A(i,j,k) * X(k,l)", "reorder(l, i, j, k); parallelize(k, cpu_thread, parallel_reduction)"),
+        ("Y(i,j,l) = A(i,j,k) * X(k,l)", "split(i, i0, i1, 4); parallelize(k, cpu_thread, parallel_reduction)"),
+    ],
+)
+def test_private_copies_have_only_what_their_loop_may_write(text: str, schedule: str) -> None:
+    """Twice as many rows of two entries each take about twice as many stores: a copy of the whole result for each would take four times."""
+    kernel = st.compile(text, {"A": "csf"}, schedule=schedule)
+    indices = text[text.index("(") + 1 : text.index(")")].replace(",", "")
+    stores = []
+    for rows in (40, 80):
+        a, x = np.zeros((rows, 6, 5)), np.random.default_rng(rows).random((5, 3))
+        a[:, 1, 2] = a[:, 4, 3] = np.arange(1, rows + 1)
+        bound = kernel.bind(A=a, X=x, threads=3) if "X" in text else kernel.bind(A=a, threads=3)
+        expected = np.einsum(f"ijk,kl->{indices}", a, x) if "X" in text else np.einsum(f"ijk->{indices}", a)
+        np.testing.assert_allclose(bound(), expected, rtol=1e-12)
+        stores.append(bound.count()["stores"])
+    assert stores[1] < 2.2 * stores[0]
+
+
 def test_prefetch_names_an_operand_or_one_access_of_it() -> None:
     by_name, by_access, none = (
         st.compile(SPMM, {"A": "csr"}, schedule=text).source.count("st_prefetch(")
