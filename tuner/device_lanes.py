@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
+from ..compiler.passes.unrolled_rows import LONGEST
 from ..compiler.storage.tensor import Tensor
 from .device_loops import WIDE, Loop, Stride, stored_below
 
@@ -14,6 +15,9 @@ _WARPS = 8
 """Most warps of a block."""
 _UNROLLED = 4
 """Loads that the compiler starts together in a loop over a row that one lane goes through."""
+_PASSED, _TURN = 1.5, 3.3
+"""Times of looking whether a row ends that an entry takes which a lane holds in registers, and the end of a row among these: 9 and 20
+instructions for sm_90, where full multiprocessors take one of these times for about six."""
 _ENDS_AHEAD = 1.55
 """Power of the number of entries loaded ahead with which the time grows that looking for the ends of their rows takes."""
 
@@ -134,6 +138,21 @@ class Lanes:
         levels = max((len(loop.originals) - 1 for loop in self.inside if loop.counts_entries), default=0)
         ahead = max((loop.tag.unroll or 1 for loop in self.inside if self.follows(loop)), default=1)
         return self.entries * levels * max(1.0, ahead / 2) ** _ENDS_AHEAD
+
+    @property
+    def turned(self) -> float:
+        """The same where a lane holds the entries: it goes through them once, together with all of its warp, which stop where a row of one
+        of them ends, at any level of rows."""
+        levels = max((len(loop.originals) - 1 for loop in self.inside if loop.counts_entries), default=0)
+        ends = [min(1.0, rows / max(1.0, self.positions[-1])) for rows in self.positions[-1 - levels : -1]]
+        stops = sum(1 - (1 - each) ** self.of_warp for each in ends)
+        return self._own(self.loops[-1]) * (_PASSED + _TURN * stops)
+
+    @property
+    def holds(self) -> bool:
+        """Whether a lane holds the entries of the innermost loop in registers, if they are in a workspace."""
+        inner = self.loops[-1]
+        return inner.counts_entries and inner.known is not None and inner.known <= LONGEST
 
     @property
     def tile(self) -> int:

@@ -35,7 +35,8 @@ class Work:
         waits: the same, those counted once whose loads are under way together.
         iterations: of all loops of a lane; ``tile`` of the innermost, if they are neighbouring elements in registers.
         gathered: sectors of rows, chosen by stored coordinates, that a lane goes through alone.
-        tracked: entries of a lane after which it looks whether their row ends.
+        tracked: entries of a lane after which it looks whether their row ends, or as many as take the time of going through those that it
+            holds in registers.
         reductions: steps in which lanes of a unit combine their sums.
         inserted: entries that a lane adds to a table.
         longest: how many times the mean the longest lane takes.
@@ -108,13 +109,19 @@ class DeviceWork(DeviceLoops):
         return Work(
             lanes.unit, lanes.units, lanes.count, lanes.registers, entries=lanes.entries if reads else 0.0,
             waits=lanes.waits if reads else 0.0, iterations=lanes.iterations, tile=lanes.tile,
-            gathered=traffic.alone, tracked=lanes.tracked, reductions=lanes.reduction_steps,
+            gathered=traffic.alone, tracked=self._tracked(leaf, lanes, reads), reductions=lanes.reduction_steps,
             inserted=_inserted(lanes, traffic.keys), longest=lanes.longest,
             searches=self._searches(leaf, lanes), sectors=traffic.sectors,
             instructions=traffic.instructions + lanes.warps(len(lanes.loops) - 1), shuffles=lanes.shuffles, atomics=traffic.atomics,
             keys=traffic.keys, near=traffic.near, far=traffic.far, streams=streams + traffic.streams, own=own, own_near=traffic.own,
             is_carried=lanes.has_race("temporary"),
         )  # fmt: skip
+
+    def _tracked(self, leaf: Assign, lanes: Lanes, reads: bool) -> float:
+        """Return after how many entries a lane looks whether their row has ended: what it only puts into registers needs no row."""
+        if not lanes.holds:
+            return lanes.tracked
+        return lanes.turned if not reads else 0.0 if self._is_workspace(leaf.target) else lanes.tracked
 
     def _traffic(self, leaf: Assign, lanes: Lanes) -> Traffic:
         read = tuple(accesses(leaf.value))

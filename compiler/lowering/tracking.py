@@ -64,7 +64,7 @@ def tracked(
         if not _surely_sets(found, cursors[last]):  # it sets the cursor only if another operand has the coordinate
             found = [*found, left_out(place)]
         count = context.tensors.level_length(scope, access, above + place + 1)
-        later = SetVar(cursor, later_parent(levels[place + 1], cursors[place + 1], cursor, count))
+        later = SetVar(cursor, later_parent(levels[place + 1], cursors[place + 1], add(cursor, ONE), count))
         running = [left] if segment is None else [left, compare("<", cursor, segment)]
         return [While(every(running), Steps((*found, If(left, Steps((later,))))))]
 

@@ -48,7 +48,7 @@ CUDA = PassList(
         Pass("carries", carry_in_order, requires=_all(LOCKED_ONCE), gives=_all(CARRIED)),
         Pass("owned_rows", store_owned_rows, requires=_all(CARRIED)),
         Pass("wide_loads", load_widely, requires=_all(CARRIED), gives=_all(WIDE)),
-        Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED), gives=_all(UNROLLED), ends=_all(LIVE)),
+        Pass("unrolled_rows", unroll_rows, requires=_all(CARRIED), gives=_all(UNROLLED), ends=_all(LIVE, APART, UNIQUE)),
         Pass("loads_ahead", load_ahead, requires=_all(CARRIED), gives=_all(AHEAD)),
         Pass("registers", name_registers_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(APART)),
         Pass("names", name_scalars_apart, requires=_all(LOCKED_ONCE, CARRIED), gives=_all(UNIQUE)),

@@ -2,13 +2,14 @@
 
 ``double t[16]`` is in registers if every index is a constant. Otherwise it is in local memory, which is as slow as any other. A loop with
 variable bounds, ``for p in from .. to: s += t[p - low]``, becomes an unrolled loop over all of ``t``, in which each iteration has the
-condition that it is in the old range (Senanayake et al., Figure 2e, lines 9 and 15).
+condition that it is in the old range (Senanayake et al., Figure 2e, lines 9 and 15). Loops from row to row become one (``held_rows``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ..ir.arithmetic import ZERO, add, integer
 from ..ir.nodes import (
@@ -34,9 +35,11 @@ from ..ir.nodes import (
     Unroll,
     Value,
     Var,
+    While,
 )
 from ..ir.rewrite import as_steps, block, mentions, nodes_of, substitute, transform
 from .declared import NOTHING, changing, declared_inside, value_of
+from .held_rows import in_one_pass
 from .manager import Setting
 
 LONGEST = 32
@@ -55,6 +58,8 @@ def unroll_rows(function: Function, setting: Setting) -> Function:
                 held = {} if step.tag.unit == "thread" else None
             elif held and (found := _along(step, held)) is not None:
                 return _whole(step, *found, declared, fresh)
+        elif isinstance(step, While) and held and (made := in_one_pass(step, partial(_along, held=held), _at, fresh)) is not None:
+            return made
         elif isinstance(step, Steps) and held is not None:
             held = {**held, **_short(step)}
         children = tuple(visit(child, declared, held) if isinstance(child, Step) else child for child in step.children)

@@ -13,6 +13,7 @@ import sparsetune as st
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.device_costs import USUAL, Counted, Device, device_cost, nanoseconds
+from sparsetune.tuner.device_lanes import _PASSED, _TURN
 from sparsetune.tuner.device_work import DeviceWork, Work
 from sparsetune.tuner.model import expected_cost, static_choice
 from sparsetune.tuner.problem import Problem
@@ -124,6 +125,23 @@ def test_entries_whose_rows_several_lanes_share_are_looked_for_at_every_level() 
     assert of_matrix.atomics == pytest.approx(40 + 240 / 4, rel=0.05)  # one for each row, and one for each lane
 
 
+HELD = (
+    "collapse(i, j, f); pos(f, p, A(i,j)); split(p, b, q, 1024); split(q, t, n, 8); precompute(A(i,j) * x(j), n, m, w); unroll(m, 8);"
+    " parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, atomics)"
+)
+
+
+def test_lanes_that_hold_entries_go_through_them_once_and_stop_where_rows_of_a_warp_end() -> None:
+    """Where each entry is a row, lanes stop at all; where a row has 400, they do where one of the 32 has an end."""
+    short, loads = works(problem(4000, 500, 1), HELD)
+    long = works(problem(400, 500, 400), HELD)[0]
+    more = works(problem(4000, 500, 1), HELD.replace("n, 8)", "n, 16)").replace("unroll(m, 8)", "unroll(m, 16)"))[0]
+    assert loads.tracked == 0
+    assert more.tracked == 2 * short.tracked
+    stops = (long.tracked / short.tracked * (_PASSED + _TURN) - _PASSED) / _TURN
+    assert stops == pytest.approx(1 - (1 - 1 / 400) ** 32)
+
+
 def test_rows_that_lanes_gather_alone_cost_a_sector_each() -> None:
     given = problem(50_000, 50_000, 20, expression=SPMM)
     assert expected_cost(given, Schedule(ROWS)) > 3 * expected_cost(given, Schedule(ALONE))
@@ -198,7 +216,7 @@ def bias(measured: list[Race], device: Device) -> float:
     return float(np.mean([math.log(nanoseconds(asked, device) / taken) for race in measured for asked, taken in race.mappings]))
 
 
-LOSS, BIAS = 0.44935, -0.05507
+LOSS, BIAS = 0.44789, -0.06216
 """Of the usual constants on these inputs. What changes the model changes them: see by part "fit" of the report whether it is better."""
 
 

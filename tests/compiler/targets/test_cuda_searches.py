@@ -171,5 +171,5 @@ def test_threads_ask_one_number_which_of_their_elements_are_of_a_row() -> None:
         " parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, atomics)"
     )
     text = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr"}, schedule=schedule, target="cuda", arch="sm_90").source
-    assert "int64_t places = st_places(p_low_2, p_A2_from, p_A2_to);" in text
+    assert "int64_t places = st_places(p_low_2, at_A2, p_end_2);" in text
     assert "if (st_has_place(places, p_A2_2)) {" in text
