@@ -112,7 +112,8 @@ ST_FAST bool st_release_waiting() {
     else st_error("waits for lanes of its warp that wait for something else");
     return false;
   }
-  for (st_fibre &each : st_it.fibres) {
+  for (int thread = 0; thread < st_here.threads; thread++) {
+    st_fibre &each = st_it.fibres[thread];
     each.state = ST_READY;
     each.of_block++;
     each.of_warp++;
@@ -120,10 +121,14 @@ ST_FAST bool st_release_waiting() {
   return true;
 }
 
+/* A fibre that came to the kernel's end waits there for the next block: to make one takes far longer than most threads run. */
 static void st_enter() {
-  st_it.body(st_it.given);
-  st_it.fibres[st_here.thread].state = ST_DONE;
-  _longjmp(st_it.scheduler, 1);
+  for (;;) {
+    st_it.body(st_it.given);
+    st_fibre &mine = st_it.fibres[st_here.thread];
+    mine.state = ST_DONE;
+    if (!_setjmp(mine.left)) _longjmp(st_it.scheduler, 1);
+  }
 }
 /* Runs a fibre until it waits, ends, or finds an error. */
 ST_FAST static void st_resume(st_fibre &fibre) {
@@ -133,9 +138,13 @@ ST_FAST static void st_resume(st_fibre &fibre) {
   setcontext(&fibre.context);
 }
 ST_FAST void st_run_block() {
-  st_it.fibres.assign(st_here.threads, st_fibre());
   for (int thread = 0; thread < st_here.threads; thread++) {
     st_fibre &each = st_it.fibres[thread];
+    const bool waits = each.state == ST_DONE;
+    each.state = ST_READY;
+    each.of_block = each.of_warp = 0;
+    if (waits) continue;
+    each.begun = false;
     getcontext(&each.context);
     each.context.uc_stack.ss_sp = st_it.stacks + (size_t)thread * st_machine::STACK;
     each.context.uc_stack.ss_size = st_machine::STACK;

@@ -56,9 +56,11 @@ double st_runtime::between(void *first, void *last) {
 }
 const char *st_runtime::trouble() { return st_it.error; }
 bool st_runtime::run_all(int64_t blocks, st_shape shape, void (*thread)(void *), void *given) {
-  if (!st_it.stacks)
+  if (!st_it.stacks) {
     st_it.stacks = (char *)mmap(nullptr, (size_t)st_machine::STACK * st_machine::MOST_THREADS, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    st_it.fibres.resize(st_machine::MOST_THREADS);
+  }
   if (st_it.stacks == MAP_FAILED || shape.threads > st_machine::MOST_THREADS) return false;
   st_it.body = thread;
   st_it.given = given;

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..concrete.lattice import stored_operands
 from ..concrete.provenance import Provenance
 from ..concrete.relations import CollapseRelation, SplitRelation
 from ..frozen import frozen
 from ..schedule import directives as d
-from ..schedule.context import Context
-from ..schedule.iteration import Iteration
 from ..units import HARDWARE, UNITS
 from .level_orders import dense_in_order, storage_order
 from .orders import Allowed
@@ -123,25 +120,10 @@ def _legal_units(template: Transformation) -> bool:
         inside = order[order.index(loop) + 1 :]
         if UNITS[unit].is_vector and not all(partition.is_constant(other) for other in inside):
             return False
-        if _coiterates(template, loop):
+        if partition.coiterates(order[: order.index(loop) + 1]):
             return False
     members = {UNITS[unit].member for _, unit in template.units} - {None}
     return not members or "thread" in members
-
-
-def _coiterates(template: Transformation, loop: str) -> bool:
-    partition, graph = template.partition, template.partition.graph
-    assert partition.program is not None
-    known = graph.known_after(template.order)
-    place = template.order.index(loop)
-    completed = tuple(index for index in graph.originals(loop) if known.get(index) == place)
-    if not completed:
-        return False
-    context = Context(partition.situation.formats, partition.situation.extents)
-    around = template.order[: place + 1]
-    operands = set(stored_operands(Iteration(partition.program, context).stepped(partition.program.statement, around, completed)))
-    positions = {graph.position_access(loop)} if graph.space(loop) == "position" else set()
-    return len(operands | positions) > 1
 
 
 def _outermost_parallel(template: Transformation) -> bool:

@@ -9,6 +9,7 @@ from itertools import combinations, product
 from math import comb, perm, prod
 
 from ..concrete.apart import apart
+from ..concrete.lattice import stored_operands
 from ..concrete.nodes import Program
 from ..concrete.provenance import Provenance
 from ..frozen import frozen
@@ -18,6 +19,7 @@ from ..schedule import directives as d
 from ..schedule.addresses import chain
 from ..schedule.context import Context
 from ..schedule.dependence import graph_of
+from ..schedule.iteration import Iteration
 from ..units import HARDWARE, UNITS
 from .situation import Situation, further, result_leaf
 from .template import Hole, Part, Template, opened
@@ -38,7 +40,7 @@ class Partition:
     program: Program | None
     situation: Situation
 
-    @property
+    @cached_property
     def graph(self) -> Provenance:
         """How the loops follow from the indices; without relations where a directive is refused."""
         return graph_of(self.program.relations) if self.program is not None else Provenance()
@@ -70,6 +72,30 @@ class Partition:
     def is_stored(self, loop: str) -> bool:
         """Return whether the length of a loop depends on what is stored; it does not for pieces of constant length and dense loops."""
         return not self.is_constant(loop) and bool(self.compressed.intersection(self.graph.originals(loop)))
+
+
+    def coiterates(self, around: tuple[str, ...]) -> bool:
+        """Return whether several operands meet in the last of some loops, outermost first: it steps through stored coordinates of more
+        than one. All ways to give the loops of an order to units ask the same, and so do orders that begin alike."""
+        known = self._coiterating.get(around)
+        if known is None:
+            known = self._coiterating[around] = len(self._visited(around)) > 1
+        return known
+
+    @cached_property
+    def _coiterating(self) -> dict[tuple[str, ...], bool]:
+        return {}
+
+    def _visited(self, around: tuple[str, ...]) -> set[Access | None]:
+        """Return the operands through whose stored coordinates or positions the last loop steps; none if it completes no index."""
+        assert self.program is not None
+        loop, known = around[-1], self.graph.known_after(around)
+        completed = tuple(index for index in self.graph.originals(loop) if known.get(index) == len(around) - 1)
+        if not completed:
+            return set()
+        domain = Iteration(self.program, self.context).stepped(self.program.statement, around, completed)
+        positions = {self.graph.position_access(loop)} if self.graph.space(loop) == "position" else set[Access | None]()
+        return {*stored_operands(domain), *positions}
 
 
 @frozen

@@ -8,6 +8,7 @@ from random import Random
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.space.candidates import candidates
+from sparsetune.compiler.space.template_space import Transformation
 from sparsetune.compiler.space.templates import templates
 
 from .scheduled import Scheduled, kinds_of
@@ -34,23 +35,22 @@ EACH = 1_000_000
 
 
 @cache
-def mapped_templates(kernel: int, sizes: int = 4) -> tuple[Scheduled, ...]:
-    """Return the templates for GPUs that the filters keep of a kernel, with tiles of a size."""
+def mapped_templates(kernel: int) -> tuple[Transformation, ...]:
+    """Return the templates for GPUs that the filters keep of a kernel."""
     expression, text = (*TEMPLATES, *LARGE)[kernel]
-    formats, assignment = kinds_of(text), parse(expression)
-    found: list[Scheduled] = []
-    for template in templates(assignment, formats_of(assignment, dict(formats)), "cuda"):
-        schedule = template.template.fill(dict.fromkeys(template.sizes, sizes))
-        found.append(Scheduled(kernel * EACH + len(found), expression, formats, str(schedule)))
-    return tuple(found)
+    assignment = parse(expression)
+    return tuple(templates(assignment, formats_of(assignment, dict(kinds_of(text))), "cuda"))
 
 
 def numbers_of_templates(kernel: int) -> range:
     return range(kernel * EACH, kernel * EACH + len(mapped_templates(kernel)))
 
 
-def one_template(seed: int) -> Scheduled:
-    return mapped_templates(seed // EACH)[seed % EACH]
+def one_template(seed: int, sizes: int = 4) -> Scheduled:
+    """Return the template of a number, with tiles of a size."""
+    expression, text = (*TEMPLATES, *LARGE)[seed // EACH]
+    template = mapped_templates(seed // EACH)[seed % EACH]
+    return Scheduled(seed, expression, kinds_of(text), str(template.template.fill(dict.fromkeys(template.sizes, sizes))))
 
 
 @cache

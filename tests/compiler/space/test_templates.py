@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
 from sparsetune.compiler.concrete.check import formats_of
 from sparsetune.compiler.concrete.concretize import concretize
+from sparsetune.compiler.concrete.lattice import Domain
+from sparsetune.compiler.concrete.nodes import Program, Stmt
 from sparsetune.compiler.notation.parser import parse
 from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.schedule.iteration import Iteration
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
 from sparsetune.compiler.space.situation import Situation
 from sparsetune.compiler.space.template import Template
@@ -148,6 +152,20 @@ def test_every_filter_can_be_left_out() -> None:
 def test_multi_level_tiling_can_be_switched_on() -> None:
     assert any(template.text.count("split(") == 3 for template in of("SpMV", "cpu", levels=2))
     assert not any(template.text.count("split(") == 3 for template in of("SpMV", "cpu"))
+
+
+def test_where_operands_meet_is_asked_once_for_all_ways_to_give_loops_to_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Program, tuple[str, ...]]] = []
+    stepped = Iteration.stepped
+
+    def noted(self: Iteration, statement: Stmt, loops: tuple[str, ...], indices: Collection[str]) -> Domain:
+        asked.append((self._program, loops))
+        return stepped(self, statement, loops, indices)
+
+    monkeypatch.setattr(Iteration, "stepped", noted)
+    assert of("SpMM", "cuda")
+    legality = [(id(program), loops) for program, loops in asked]
+    assert len(set(legality)) == len(legality)
 
 
 def test_sizes_stay_open() -> None:
