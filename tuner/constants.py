@@ -39,7 +39,7 @@ class Constants:
     chunk: float = 1.5e-7
     prefetch_near: float = 0.75
     prefetch_hit: float = 1.0
-    prefetch_miss: float = 1.08
+    prefetch_miss: float = 1.0
     prefetch_far: float = 1.15
     summed_near: float = 0.92
     summed_hit: float = 1.15

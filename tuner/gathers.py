@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, accesses
 from ..compiler.storage.tensor import Tensor
-from .facts import entries, size
+from .facts import position_count, size
 from .prefetches import LINE
 from .problem import Problem
 from .scattering import scattered_share
@@ -60,14 +61,21 @@ def gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
 
 
 def missed_share(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
-    """Return the share of the rows of a dense operand, chosen by an index, that come from outside a cache of so many bytes. The entries
-    that choose them pass through the cache as well. The second level of cache and those beyond fetch all of the next row ahead where rows
-    follow one another, the first one the next line alone."""
+    """Return the share of the rows of a dense operand, chosen by an index, that are waited for from outside a cache of so many bytes. All
+    other operands and the result pass through the cache as well, a part of them with each row."""
     if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
         return 0.0
-    row, entry = size(operand) / max(1, problem.extents[index]), size(tensor) / max(1, entries(tensor))
-    lines = row / LINE if cache <= level_bytes(1) else 1.0
-    return scattered_share(tensor, level, cache / max(row + entry, 1.0), lines)
+    row = max(size(operand) / max(1, problem.extents[index]), 1.0)
+    beside = (problem.nbytes - size(operand) + result_bytes(problem)) / max(1, position_count(tensor, level))
+    return scattered_share(tensor, level, cache / row, row / LINE, beside / row)
+
+
+def result_bytes(problem: Problem) -> float:
+    """Return the bytes of a dense result; of others, whose entries are not known, 0."""
+    target = problem.assignment.target
+    if not problem.formats[target.tensor].is_dense:
+        return 0
+    return math.prod(problem.extents[index] for index in target.indices) * problem.dtype.itemsize
 
 
 def level_bytes(level: int) -> int:

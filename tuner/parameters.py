@@ -29,7 +29,7 @@ from .constants import Constants, machine_constants
 from .facts import position_count, segments, size
 from .gathers import begun_by, chosen_by, gathers_from_afar, is_summed, level_bytes, missed_share, stored_reads
 from .legality import applied
-from .prefetches import Gathered, distance_ahead, own_share, time_of_prefetches
+from .prefetches import LINE, Gathered, distance_ahead, own_share, time_of_prefetches
 from .problem import Problem
 from .row_ends import UNROLLED, alone_over_batched
 from .shares import chunks, dynamic_excess, largest_chunk, static_excess
@@ -240,7 +240,7 @@ def _prefetched(
     if together.times * _LEAST_GAIN > 1:
         return None, None
     choices = {choice.distance: choice for choice in hole.choices if isinstance(choice, d.Prefetch)}
-    return choices[distance_ahead(tuple(choices), hole.usual.distance, together.row)], together.times
+    return choices[distance_ahead(tuple(choices), hole.usual.distance, together, level_bytes(1))], together.times
 
 
 def _chosen_inside(
@@ -269,7 +269,7 @@ def _gathered(
     operations of the loop for each row."""
     operand = problem.operand(name)
     if operand is None or not operand.format.is_dense:
-        return Gathered(0.0, 0.0, 1.0)
+        return Gathered(0.0, 0.0, 0.0, 1.0)
     summed = is_summed(problem, name, originals)
     second = level_bytes(2) if not summed else int(_SUMMED_SHARE * level_bytes(2))
     near, outside, far = (
@@ -281,4 +281,5 @@ def _gathered(
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
     row = size(operand) / max(rows, 1)
     gains = machine_constants().prefetched(summed)
-    return Gathered(near, row, time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each)))
+    times = time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each))
+    return Gathered(near, row, near * max(row, LINE), times)

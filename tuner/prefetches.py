@@ -15,7 +15,8 @@ _REACHED = 1.0, 1.5, 3.0, 30.0
 
 _ELEMENT = 1.3  # operations of the model for each element of a row that is multiplied and added
 _WAITING = 0.6  # how long other work waits for a row from outside the second level of cache, over its own time
-_ASKED = 5120  # bytes of rows that are best asked for ahead, measured with rows of 64 to 256 bytes: so many lines can be under way
+_ASKED = 5120  # bytes from outside the first level of cache that are best asked for ahead: so many lines can be under way
+_ROOM = 0.5  # share of the first level of cache that may hold rows until they are used
 _OFTEN = 0.25  # share of an operand's rows from outside the first level of cache from which on a loop waits for them
 
 
@@ -26,11 +27,13 @@ class Gathered:
     Attributes:
         near: share of them that comes from outside the first level of cache.
         row: bytes that one coordinate chooses.
+        waited: those of them that come from outside the first level of cache, on average.
         times: time of a loop that prefetches them over that of one that does not.
     """
 
     near: float
     row: float
+    waited: float
     times: float
 
     def together(self, others: Iterable[Gathered]) -> Gathered:
@@ -40,9 +43,10 @@ class Gathered:
         time. So all are prefetched or none, by the mean of what each would make of the time. The time of the result is the part of one
         operand in that: the product of all parts is the mean.
         """
-        waited = [self, *(one for one in others if min(one.near, self.near) >= _OFTEN)]
-        mean = sum(one.times for one in waited) / len(waited)
-        return Gathered(self.near, sum(one.row for one in waited), mean ** (1 / len(waited)))
+        all_of = [self, *(one for one in others if min(one.near, self.near) >= _OFTEN)]
+        mean = sum(one.times for one in all_of) / len(all_of)
+        row, waited = sum(one.row for one in all_of), sum(one.waited for one in all_of)
+        return Gathered(self.near, row, waited, mean ** (1 / len(all_of)))
 
 
 def own_share(elements: float, operations: float) -> float:
@@ -75,12 +79,8 @@ def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[flo
     return (own * asking + 1 - own) / (own * silent + (1 - own) * (1 + _WAITING * outside))
 
 
-def distance_ahead(choices: tuple[int, ...], usual: int, row: float) -> int:
-    """Return how far ahead to prefetch: as far as rows take ``_ASKED`` bytes all together, and no less than usual.
-
-    Args:
-        choices: the distances that there are.
-        usual: one of them.
-        row: bytes that are asked for with one coordinate.
-    """
-    return max((usual, *(choice for choice in choices if choice * max(row, LINE) <= _ASKED)))
+def distance_ahead(choices: tuple[int, ...], usual: int, gathered: Gathered, cache: int) -> int:
+    """Return how far ahead to prefetch: as far as ``_ASKED`` bytes of rows come from outside the first level of cache, which has ``cache``
+    bytes, and as rows have room there; no less than usual. Where most rows are near, those that are not are asked for farther ahead."""
+    most = min(_ASKED / max(gathered.waited, 1.0), _ROOM * cache / max(gathered.row, LINE))
+    return max((usual, *(choice for choice in choices if choice <= most)))

@@ -1,9 +1,10 @@
-"""How often a row of a dense operand that stored coordinates choose is in no cache, estimated from a sample of the pattern.
+"""How often a row of a dense operand that stored coordinates choose is waited for, estimated from a sample of the pattern.
 
-A chosen row of a dense operand is still in the cache if it is among the last distinct rows that fill it. Stretches of coordinates are
-looked at in halves. A row that the second half chooses is a miss if neither half chose it before, but for its first line if the row before
-it was chosen: hardware fetches the next line ahead. A row is thus remembered for one and a half halves on average, so a half is sized such
-that as many coordinates choose as many distinct rows as the cache holds.
+A chosen row of a dense operand is still in the cache if it is among the last distinct rows that fill it, with whatever else passes through
+meanwhile. Stretches of coordinates are looked at in halves. A row that the second half chooses is a miss if neither half chose it before. A
+row is thus remembered for one and a half halves on average, so a half is sized such that as many coordinates fill the cache. Of misses
+those are not waited for that continue a stream: rows asked for one after another, as along a band, which hardware fetches ahead. That
+neighbours were chosen at some time makes no stream: meshes choose most rows near others, but in no order.
 """
 
 from __future__ import annotations
@@ -24,55 +25,72 @@ _STRETCHES = 16  # between fewer there may be the few long rows of a matrix, whi
 _MOST = 2**17  # most coordinates that are looked at, in all halves together
 _HALF = 2 / 3  # a half in parts of what the cache holds
 _TRIES, _ENOUGH = 4, 1.15  # tries to find a half of the right size, and how far off it may be
+_STREAMS = 4  # streams at a time that hardware tells apart: planes of a grid of three dimensions, and one more
 
 
 @asks
-def scattered_share(tensor: Tensor, level: int, rows: float, lines: float = 1.0) -> float:
-    """Return the share of the lines of rows chosen by a level's coordinates that are neither of one of the last rows nor next to one.
+def scattered_share(tensor: Tensor, level: int, rows: float, lines: float = 1.0, beside: float = 0.0) -> float:
+    """Return the share of a level's coordinates that choose a row which is neither one of the last rows nor the next of a stream.
 
     Args:
         tensor: stores the coordinates.
         level: which stores them.
         rows: how many rows the cache holds.
-        lines: how many lines of the cache a row takes; fewer than one count as one.
+        lines: how many lines of the cache a row takes; several rows of less than one share a line, and come together.
+        beside: what passes through the cache with each coordinate besides its row, in rows.
     """
     kind, parts = tensor.format.levels[level], tensor.levels[level]
     coordinates, extent = parts.crd, level_extent(tensor, level)
-    if kind.full or coordinates is None or rows >= min(extent, len(coordinates)):
+    if kind.full or coordinates is None:
         return 0.0
-    line = 1.0 / max(1.0, lines)
-    return remembered(tensor, ("scattered", level, round(rows), line), lambda: _scattered(coordinates, extent, rows, line))
+    together = max(1, round(1 / lines))
+    places, held, passing = -(-extent // together), rows / together, beside / together
+    if held >= min(places, len(coordinates)) + passing * len(coordinates):
+        return 0.0
+    key = "scattered", level, round(held), round(passing, 2), together
+    return remembered(tensor, key, lambda: _scattered(coordinates, places, held, passing, together))
 
 
-def _scattered(coordinates: NDArray[Any], extent: int, rows: float, line: float) -> float:
-    """Return the share of lines that are missed; ``line``: one line as a part of a row."""
-    count, half = len(coordinates), _half(coordinates, extent, rows)
+def _scattered(coordinates: NDArray[Any], places: int, rows: float, beside: float, together: int) -> float:
+    """Return the share of coordinates that are waited for; ``places``: how many rows there are, or groups of ``together`` of them."""
+    count, half = len(coordinates), _half(coordinates, places, rows, beside, together)
     if half == 0:
         return 0.0
-    missed, stretches = 0.0, min(_STRETCHES, max(1, _MOST // half))
-    places = (np.arange(stretches) + 0.5) / stretches
-    begins = (places * (count - 2 * half)).astype(np.int64)
+    missed, stretches = 0, min(_STRETCHES, max(1, _MOST // half))
+    begins = ((np.arange(stretches) + 0.5) / stretches * (count - 2 * half)).astype(np.int64)
     begins = begins[np.diff(begins, prepend=-1) > 0]  # they are sorted: a fraction of the time of ``np.unique``
+    turn = np.zeros(places, dtype=np.int32)
     for begin in begins:
-        first, second = coordinates[begin : begin + half], coordinates[begin + half : begin + 2 * half]
-        known, asked = np.zeros(extent + 1, dtype=bool), np.zeros(extent + 1, dtype=bool)  # place 0 is before the first coordinate
-        known[first + 1] = asked[second + 1] = True
+        first, second = (coordinates[start : start + half] // together for start in (begin, begin + half))
+        known, asked = np.zeros(places, dtype=bool), np.zeros(places, dtype=bool)
+        known[first] = asked[second] = True
         new = np.flatnonzero(asked & ~known)
-        missed += len(new) - line * np.count_nonzero(known[new - 1] | asked[new - 1])
-    return float(missed / (len(begins) * half))
+        turn[second[::-1]] = np.arange(half - 1, -1, -1)  # of a row that is chosen more than once the first time stays
+        missed += len(new) - _streamed(new, turn[new])
+    return missed / (len(begins) * half)
 
 
-def _half(coordinates: NDArray[Any], extent: int, rows: float) -> int:
-    """Return how many coordinates a half needs, so that one and a half times as many choose as many distinct rows as the cache holds:
-    the more, the more often rows are chosen again. Counted in the middle of the level."""
-    count, half = len(coordinates), max(int(_HALF * rows), 64)
+def _streamed(rows: NDArray[Any], turns: NDArray[Any]) -> int:
+    """Return how many of some sorted rows continue a stream: the two rows before were asked for before, each shortly after the other, as
+    hardware needs to see two steps. Between these may be some steps of other streams; ``turns``: when rows are asked for first."""
+    order = np.empty(len(rows), dtype=np.int64)
+    order[np.argsort(turns)] = np.arange(len(rows))
+    steps = np.diff(order)
+    follows = (np.diff(rows) == 1) & (steps > 0) & (steps <= _STREAMS)
+    return int(np.count_nonzero(follows[1:] & follows[:-1]))
+
+
+def _half(coordinates: NDArray[Any], places: int, rows: float, beside: float, together: int) -> int:
+    """Return how many coordinates a half needs, so that one and a half times as many fill the cache: the more, the more often rows are
+    chosen again. Counted in the middle of the level."""
+    count, half = len(coordinates), max(int(_HALF * rows / (1 + beside)), 64)
     for _ in range(_TRIES):
         half = min(half, _MOST, count // 2)
         length = min(int(half / _HALF), count)
         begin = (count - length) // 2
-        chosen = np.zeros(extent, dtype=bool)
-        chosen[coordinates[begin : begin + length]] = True
-        most = rows / max(1, np.count_nonzero(chosen))
+        chosen = np.zeros(places, dtype=bool)
+        chosen[coordinates[begin : begin + length] // together] = True
+        most = rows / max(1.0, np.count_nonzero(chosen) + beside * length)
         if most <= _ENOUGH:
             break
         half = int(min(most, 2.0) * half)

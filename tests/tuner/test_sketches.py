@@ -29,7 +29,7 @@ def told(operand: Any) -> list[Any]:
         found += [static_excess(operand, 3, apart) for apart in (False, True)]
         found += [question(operand, chunk) for question in (largest_chunk, chunks) for chunk in (1, 16)]
         found += [dynamic_excess(operand, chunk, 2) for chunk in (1, 16)]
-        found += [scattered_share(operand, level, rows, lines) for level in (0, 1) for rows in (2.5, 64.0) for lines in (1.0, 4.0)]
+        found += [scattered_share(operand, level, rows, lines, 0.5) for level in (0, 1) for rows in (2.5, 64.0) for lines in (0.25, 4.0)]
         found += [alone_over_batched(operand, 1, joined, 100.0) for joined in (False, True)] if facts.segments(operand, 1) else []
     return found
 
