@@ -7,6 +7,7 @@ experience. ``PAPER`` has the paper's rules, ``DEFAULT`` ours.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ..concrete.provenance import Provenance
 from ..concrete.relations import CollapseRelation, SplitRelation
@@ -37,13 +38,19 @@ class OrderFilter:
     allowed: Callable[[Partition], Allowed]
 
 
+Allows = Callable[[Partition, tuple[str, ...], str, str], bool]
+"""Takes a partition, an order of its loops, one of these and a unit, and returns whether the loop may be given to the unit."""
+
+
 @frozen
 class UnitFilter:
-    """A rule on whole templates."""
+    """A rule on whole templates. Those in which one loop of an order has a unit that is not ``allowed`` are not kept, whatever the other
+    loops have: they are not even listed."""
 
     name: str
     kind: str
     keep: Callable[[Transformation], bool]
+    allowed: Allows | None = None
 
 
 Filter = PartitionFilter | OrderFilter | UnitFilter
@@ -113,17 +120,22 @@ def _split_of(graph: Provenance, loop: str) -> SplitRelation | None:
 # Parallel units
 
 
-def _legal_units(template: Transformation) -> bool:
+def _each(allowed: Allows, template: Transformation) -> bool:
+    return all(allowed(template.partition, template.order, loop, unit) for loop, unit in template.units)
+
+
+def _legal_unit(partition: Partition, order: tuple[str, ...], loop: str, unit: str) -> bool:
     """Drops what ``parallelize`` refuses: vector loops around loops of unknown length, loops in which operands meet."""
-    partition, order = template.partition, template.order
-    for loop, unit in template.units:
-        inside = order[order.index(loop) + 1 :]
-        if UNITS[unit].is_vector and not all(partition.is_constant(other) for other in inside):
-            return False
-        if partition.coiterates(order[: order.index(loop) + 1]):
-            return False
+    place = order.index(loop)
+    if UNITS[unit].is_vector and not all(partition.is_constant(other) for other in order[place + 1 :]):
+        return False
+    return not partition.coiterates(order[: place + 1])
+
+
+def _legal_units(template: Transformation) -> bool:
+    """A GPU's blocks and warps need threads."""
     members = {UNITS[unit].member for _, unit in template.units} - {None}
-    return not members or "thread" in members
+    return (not members or "thread" in members) and _each(_legal_unit, template)
 
 
 def _outermost_parallel(template: Transformation) -> bool:
@@ -168,16 +180,18 @@ def _split_is_used(template: Transformation) -> bool:
     return True
 
 
+def _is_balanced(partition: Partition, order: tuple[str, ...], loop: str, unit: str) -> bool:
+    """No loop inside a parallel one has a length that depends on what is stored."""
+    return not any(partition.is_stored(other) for other in order[order.index(loop) + 1 :])
+
+
 def _load_balanced(template: Transformation) -> bool:
-    """Every parallel unit does the same work: no loop inside a parallel one has a length that depends on what is stored."""
-    if not template.units:
-        return False
-    first = min(template.order.index(loop) for loop, _ in template.units)
-    return not any(template.partition.is_stored(loop) for loop in template.order[first + 1 :])
+    """Every parallel unit does the same work."""
+    return bool(template.units) and _each(_is_balanced, template)
 
 
-def _constant_threads(template: Transformation) -> bool:
-    return all(template.partition.is_constant(loop) for loop, unit in template.units if UNITS[unit].member in ("warp", "thread"))
+def _is_constant(partition: Partition, order: tuple[str, ...], loop: str, unit: str) -> bool:
+    return UNITS[unit].member not in ("warp", "thread") or partition.is_constant(loop)
 
 
 def _coalesced(template: Transformation) -> bool:
@@ -192,7 +206,7 @@ def _coalesced(template: Transformation) -> bool:
 
 LEGAL_PARTITION = PartitionFilter("legal_partition", "invalid", _legal_partition)
 STORAGE_ORDER = OrderFilter("storage_order", "invalid", storage_order)
-LEGAL_UNITS = UnitFilter("legal_units", "invalid", _legal_units)
+LEGAL_UNITS = UnitFilter("legal_units", "invalid", _legal_units, _legal_unit)
 COLLAPSED_IS_SPLIT = PartitionFilter("collapsed_is_split", "redundant", _collapsed_is_split)
 POSITIONS_ARE_SPLIT = PartitionFilter("positions_are_split", "redundant", _positions_are_split)
 POSITIONS_OF_STORED_LEVELS = PartitionFilter("positions_of_stored_levels", "redundant", _positions_of_stored_levels)
@@ -208,8 +222,8 @@ OUTERMOST_PARALLEL = UnitFilter("outermost_parallel", "inefficient", _outermost_
 OUTERMOST_PARALLEL_OR_READMITTED = UnitFilter(
     "outermost_parallel_or_readmitted", "inefficient", _readmitting(position_splits=True, vector_loops=True)
 )
-LOAD_BALANCED = UnitFilter("load_balanced", "inefficient", _load_balanced)
-CONSTANT_THREADS = UnitFilter("constant_threads", "inefficient", _constant_threads)
+LOAD_BALANCED = UnitFilter("load_balanced", "inefficient", _load_balanced, _is_balanced)
+CONSTANT_THREADS = UnitFilter("constant_threads", "inefficient", partial(_each, _is_constant), _is_constant)
 COALESCED = UnitFilter("coalesced", "inefficient", _coalesced)
 
 _DIVISIONS = (LEGAL_PARTITION, COLLAPSED_IS_SPLIT, POSITIONS_ARE_SPLIT, POSITIONS_OF_STORED_LEVELS, NO_COLLAPSE_OF_DENSE_INNER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, product
 from math import comb, perm, prod
@@ -212,12 +212,26 @@ def _splits(steps: tuple[Part, ...], loop: str, levels: int) -> Iterator[_Treatm
 
 # Stage two
 
-def assignments_of_units(order: Sequence[str], target: str) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Yield loops for some of the units, each unit on one loop, outer units outside inner ones."""
-    for used in range(len(HARDWARE[target].units) + 1):
-        for units in combinations(HARDWARE[target].units, used):
-            for places in combinations(range(len(order)), used):
+def assignments_of_units(
+    order: Sequence[str], target: str, allowed: Callable[[str, str], bool] = lambda loop, unit: True
+) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Yield loops for some of the units, each unit on one loop that it is allowed on, outer units outside inner ones."""
+    possible = {unit: [place for place, loop in enumerate(order) if allowed(loop, unit)] for unit in HARDWARE[target].units}
+    for used in range(len(possible) + 1):
+        for units in combinations(possible, used):
+            for places in _ascending([possible[unit] for unit in units], 0):
                 yield tuple((order[place], unit) for place, unit in zip(places, units, strict=True))
+
+
+def _ascending(choices: Sequence[Sequence[int]], least: int) -> Iterator[tuple[int, ...]]:
+    """Yield one number of each choice, every one larger than those before it."""
+    if not choices:
+        yield ()
+        return
+    for place in choices[0]:
+        if place >= least:
+            for further in _ascending(choices[1:], place + 1):
+                yield place, *further
 
 
 def count_units(loops: int, target: str, *, nested: bool) -> int:

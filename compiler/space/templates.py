@@ -45,8 +45,13 @@ def templates(
 
 def _templates_of(partition: Partition, target: str, filters: Sequence[Filter]) -> Iterator[Transformation]:
     checks = [rule.keep for rule in filters if isinstance(rule, UnitFilter)]
+    alone = [rule.allowed for rule in filters if isinstance(rule, UnitFilter) and rule.allowed is not None]
     for order in _orders(partition, filters).all():
-        for units in assignments_of_units(order, target):
+
+        def allowed(loop: str, unit: str, order: tuple[str, ...] = order) -> bool:
+            return all(rule(partition, order, loop, unit) for rule in alone)
+
+        for units in assignments_of_units(order, target, allowed):
             template = Transformation(partition, order, units)
             if all(check(template) for check in checks):
                 yield template

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from itertools import combinations, permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sparsetune.compiler.concrete.check import formats_of
@@ -18,7 +19,7 @@ from sparsetune.compiler.schedule.iteration import Iteration
 from sparsetune.compiler.space.library import LIBRARY, NamedSchedule
 from sparsetune.compiler.space.situation import Situation
 from sparsetune.compiler.space.template import Template
-from sparsetune.compiler.space.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter
+from sparsetune.compiler.space.template_filters import DEFAULT, NO_COORD, PAPER, PartitionFilter, UnitFilter
 from sparsetune.compiler.space.template_space import Transformation, partitions
 from sparsetune.compiler.space.templates import removed_by, report, template_of, templates
 from sparsetune.compiler.units import HARDWARE
@@ -166,6 +167,22 @@ def test_where_operands_meet_is_asked_once_for_all_ways_to_give_loops_to_units(m
     assert of("SpMM", "cuda")
     legality = [(id(program), loops) for program, loops in asked]
     assert len(set(legality)) == len(legality)
+
+
+def test_units_that_a_loop_cannot_have_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[Transformation] = []
+
+    def made(*parts: Any) -> Transformation:
+        listed.append(Transformation(*parts))
+        return listed[-1]
+
+    monkeypatch.setattr("sparsetune.compiler.space.templates.Transformation", made)
+    assert of("TTV", "cuda")
+    rules = [rule.allowed for rule in DEFAULT["cuda"] if isinstance(rule, UnitFilter) and rule.allowed is not None]
+    units = [(each, loop, unit) for each in listed for loop, unit in each.units]
+    assert rules
+    assert units
+    assert all(rule(each.partition, each.order, loop, unit) for rule in rules for each, loop, unit in units)
 
 
 def test_sizes_stay_open() -> None:
