@@ -12,6 +12,7 @@ from differential import cases, formats
 from differential.runner import run_given
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.levels import LevelKind
+from sparsetune.compiler.pipeline import compile_kernel
 
 SCHEDULES = (
     "",
@@ -31,6 +32,15 @@ def check_conversions(dense: np.ndarray, form: str, others: Iterable[str]) -> No
     for other in others:
         assert np.array_equal(stored.convert(other).to_numpy(), dense)
         assert np.array_equal(st.tensor(dense, other).convert(form).to_numpy(), dense)
+
+
+def check_absent_parents(kind: LevelKind) -> None:
+    """Check that nothing is read below a parent that is absent, of arrays that have no parent at all: the interpreter sees every access."""
+    schedule = "protocol(B, locate, locate); collapse(i, j, f); pos(f, p, A); split(p, p0, p1, 2); precompute(A(i,j), [], [], w)"
+    formats_given = {"A": "csr", "B": f"compressed, {kind}"}
+    kernel = compile_kernel("y(i) = A(i,j) * B(i,j)", formats_given, schedule=schedule, target="interpreter")
+    given = {"A": st.tensor(np.ones((3, 70)), "csr"), "B": st.tensor(np.zeros((3, 70)), formats_given["B"])}
+    assert np.array_equal(kernel(**given), np.zeros(3))
 
 
 def check_random_expressions(kind: LevelKind, stands_for: LevelKind, seeds: range, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.levels import LevelKind, level_kind
-from sparsetune.compiler.storage.encoding import decoded
+from sparsetune.compiler.storage.convert import convert
 from sparsetune.compiler.storage.tensor import Tensor
 
 OWN = frozenset(map(level_kind, "dsntqhbpl"))
@@ -17,11 +17,13 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 def stored_entries(tensor: Tensor) -> dict[tuple[int, ...], Any]:
-    """Return the stored entries by coordinates in mode order, checking every promise that the level arrays make. Kinds that are not
-    the library's are decoded first.
+    """Return the stored entries by coordinates in mode order, checking every promise that the level arrays make. Levels of kinds that
+    are not the library's check themselves, and compressed ones with the same entries are walked in their place.
     """
     if not OWN.issuperset(tensor.format.levels):
-        tensor = decoded(tensor)
+        Tensor(tensor.shape, tensor.format, tensor.levels, tensor.values, tensor.fill_value)
+        kinds = tuple(kind if kind in OWN else level_kind("compressed") for kind in tensor.format.levels)
+        tensor = convert(tensor, Format(kinds, tensor.format.order), drop_padding=False)
     found: dict[tuple[int, ...], Any] = {}
     for coordinates, position in _walk(tensor, 0, 0, ()):
         by_mode = tuple(coordinates[tensor.format.level_of(mode)] for mode in range(tensor.order))

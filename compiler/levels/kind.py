@@ -216,7 +216,11 @@ class LevelKind(str):
         return level.load("crd", position)
 
     def search(self, level: Level, low: Value, high: Value, coordinate: Value, function: str, *more: Value) -> Value:
-        """Return the call of a search function of the loop IR among sorted coordinates; see ``Level.search``."""
+        """Return the call of a search function of the loop IR among sorted coordinates; see ``Level.search``.
+
+        Where the parent is absent the range is empty, and the arrays may have no element for a parent: what is read of the parent
+        itself is read only if ``low < high``.
+        """
         return Call(function, (level.reference("crd"), low, high, coordinate, *more), I64)
 
     def locate(self, level: Level, low: Value, high: Value, coordinate: Value) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import sparsetune as st
 from differential import formats
-from kind_checks import SCHEDULES, check_conversions, check_random_expressions
+from kind_checks import SCHEDULES, check_absent_parents, check_conversions, check_random_expressions
 from sparsetune.compiler.errors import DataError, FormatError
 from sparsetune.compiler.format import Format
 from sparsetune.compiler.ir.arithmetic import ONE, ZERO, add, compare, maximum, minimum, subtract
@@ -90,7 +90,7 @@ class Runs(Segmented):
         )
         assert level.origin is not None
         nearest = Select(compare("<", run, level.load("runs", level.origin)), low, inside, I64)
-        return minimum(maximum(nearest, low), high)
+        return Select(compare("<", low, high), minimum(maximum(nearest, low), high), low, I64)
 
     def _run(self, level: Level, part: str, key: Value) -> Value:
         """Return the last run of the parent that begins at a key or before."""
@@ -166,6 +166,10 @@ def test_kernels_follow_the_runs(runs: LevelKind, schedule: str) -> None:
     dense, x = matrix(), np.random.default_rng(1).standard_normal(40)
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "dense, runs"}, schedule=schedule)
     assert np.allclose(kernel(A=st.tensor(dense, "dr"), x=x, threads=2), dense @ x)
+
+
+def test_no_runs_are_read_below_a_parent_that_is_absent(runs: LevelKind) -> None:
+    check_absent_parents(runs)
 
 
 @pytest.mark.cc

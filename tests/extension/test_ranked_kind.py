@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import sparsetune as st
 from differential import formats
-from kind_checks import SCHEDULES, check_conversions, check_random_expressions
+from kind_checks import SCHEDULES, check_absent_parents, check_conversions, check_random_expressions
 from sparsetune.compiler.errors import DataError
 from sparsetune.compiler.format import Format
-from sparsetune.compiler.ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, quotient, remainder, subtract
+from sparsetune.compiler.ir.arithmetic import ONE, ZERO, add, compare, integer, maximum, minimum, multiply, quotient, remainder, subtract
 from sparsetune.compiler.ir.intrinsics import Intrinsic
 from sparsetune.compiler.ir.nodes import BOOL, I64, Call, Select, Type, Value
 from sparsetune.compiler.levels import COMPRESSED, LevelKind, register
@@ -128,7 +128,7 @@ class Ranked(LevelKind):
     def search(self, level: Level, low: Value, high: Value, coordinate: Value, function: str, *more: Value) -> Value:
         word, bit = self._place(level, coordinate)
         found = add(level.load("ranks", word), Call("ones_below", (level.reference("bits"), word, bit), I64))
-        return minimum(maximum(found, low), high)
+        return Select(compare("<", low, high), minimum(maximum(found, low), high), low, I64)
 
     def hit(self, level: Level, position: Value, low: Value, high: Value, coordinate: Value) -> Value:
         word, bit = self._place(level, coordinate)
@@ -197,6 +197,10 @@ def test_results_are_converted_into_it(ranked: LevelKind) -> None:
         found = st.evaluate(expression, given, output_format=form)
         assert found.format == Format(form)
         assert np.allclose(found.to_numpy(), expected)
+
+
+def test_no_bits_are_read_below_a_parent_that_is_absent(ranked: LevelKind) -> None:
+    check_absent_parents(ranked)
 
 
 @pytest.mark.cc
