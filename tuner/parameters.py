@@ -223,8 +223,7 @@ def _prefetched(
     if operand is None:
         return None, None
     if not operand.format.is_dense:  # its entries are read in order, so hardware fetches them ahead too
-        loops = chain(candidate.program.statement, ())
-        begun = bool(loops) and any(found is operand for _, found in begun_by(problem, graph.originals(loops[0])))
+        begun = _comes_in_order(problem, candidate, hole.usual, graph)
         far = next((one for one in hole.choices if isinstance(one, d.Prefetch) and one.distance >= FAR_AHEAD), None)
         if begun and far is not None and size(operand) > level_bytes(2) and gathers_from_afar(problem, originals):
             return far, machine_constants().stream_miss
@@ -241,6 +240,20 @@ def _prefetched(
         return None, None
     choices = {choice.distance: choice for choice in hole.choices if isinstance(choice, d.Prefetch)}
     return choices[distance_ahead(tuple(choices), hole.usual.distance, together, level_bytes(1))], together.times
+
+
+def _comes_in_order(problem: Problem, candidate: Candidate, prefetch: d.Prefetch, graph: Provenance) -> bool:
+    """Return whether the entries that a prefetch asks for are read once, as they are stored: the nest reads them in fibres of the outermost
+    loop. Fibres that another operand's coordinates choose are read again and again, so that most come from a cache."""
+    statement = candidate.program.statement
+    loops, stored = chain(statement, ()), problem.operand(prefetch.access.tensor)
+    if not loops or stored is None or problem.is_compound:
+        return False
+    first, last = stored.format.order[0], stored.format.order[-1]
+    nest = at(statement, follow(statement, prefetch.path or ()))
+    reads = [read for _, leaf in leaves(nest) for read in accesses(leaf.value) if read.tensor == prefetch.access.tensor and read.is_plain]
+    ends = [read for read in reads if read.subscripts[last].index in graph.originals(prefetch.index)]
+    return any(read.subscripts[first].index in graph.originals(loops[0]) for read in ends)
 
 
 def _chosen_inside(

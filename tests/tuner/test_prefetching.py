@@ -235,6 +235,20 @@ def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: 
     assert vectors not in spmv(short, threads)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_entries_that_others_choose_are_not_asked_for_in_order(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product of a matrix with itself goes through it once by rows, and many times by the rows that its entries choose."""
+    matrix = generate("random:banded:3000:bandwidth=8", "csr")
+    machine = replace(this_machine(), caches=(CacheLevel(2, matrix.nbytes, 64, 1),))
+    for module in ("parameters", "gathers"):
+        monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
+    assert "prefetch" not in str(model_choice(make_problem("C(i,j) = A(i,k) * A(k,j)", {"A": matrix}, "csr", threads=threads)))
+    text = "C(i,j) = A(i,j) * A(i,k) * A(k,j)"
+    masked = str(model_choice(make_problem(text, {"A": matrix}, "csr", threads=threads)))
+    assert "prefetch([1], j, A" in masked  # the mask is read once
+    assert "prefetch([0]" not in masked
+
+
 def test_rows_of_the_second_level_are_asked_for_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     """None come from afar, and asking for those of the first level is for nothing."""
     monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.5))
