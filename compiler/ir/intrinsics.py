@@ -20,7 +20,7 @@ Arguments that are arrays come as ``ArrayRef``. Positions, keys and counts are i
   other arguments, which lie among these numbers or hold none. ``has_place`` asks for one of the bits.
 - ``drain_stores`` waits until stores that bypass the caches are in memory.
 - ``enlist`` numbers the threads that use parts 0, 1, 2 ... ``copy_part`` copies elements of an array that was left at a place of parts;
-  ``copy`` copies from an array.
+  ``copy`` copies from an array. The last argument is about how many elements the array will have: copies into large ones bypass the caches.
 - A table of pieces has the numbers of entries in each level. ``note_piece`` notes one number, that of the last level last. ``sum_pieces``
   gives how many pieces come before the first one with unknown numbers; ``piece_place`` says where the entries of such a piece begin.
 - ``gemm`` (C += s A B), ``gemv`` (y += s A x), ``ger`` (A += s x y'), ``axpy`` (y += s x) and ``dot`` (the sum of x y) take for every array

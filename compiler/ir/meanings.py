@@ -47,19 +47,19 @@ class Parts:
         return self.enlisted - 1
 
 
-def copy(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int) -> None:
-    """Copy ``count`` elements from one place of an array to a place of another."""
+def copy(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int, whole: int) -> None:
+    """Copy ``count`` elements from one place of an array to a place of another. How many this will have in the end changes nothing."""
     check_range(array, at, at + count)
     check_range(source, first, first + count)
     array[at : at + count] = source[first : first + count]
 
 
-def copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int, count: int) -> None:
+def copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int, count: int, whole: int) -> None:
     """Copy elements of the array that was left at a place of the parts."""
     if place not in parts.arrays:
         raise IndexError(f"nothing was left at place {place}")
     parts.arrays[place].check(first, count, True)
-    copy(array, at, parts.arrays[place].data, first, count)
+    copy(array, at, parts.arrays[place].data, first, count, whole)
 
 
 # A table of pieces (csrc/st_pieces.h): how many are summed, a lock, then the sums, or counts, of all levels of one piece after another

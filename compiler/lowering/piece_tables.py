@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, multiply, subtract
+from ..ir.arithmetic import ONE, ZERO, add, compare, every, integer, minimum, multiply, quotient, subtract
 from ..ir.names import Names
 from ..ir.nodes import (
     I64,
@@ -35,6 +35,7 @@ from ..ir.nodes import (
 from .assembled_levels import AssembledLevel, cursor, known
 from .assembly import START, Assembly
 
+_DRAINED = Run("drain_stores", ())  # copies may bypass the caches
 HEAD = 2  # elements before the rows of a table of pieces (csrc/st_pieces.h)
 
 
@@ -148,10 +149,11 @@ class Pieces:
             level = self._level(part)
             place = add(multiply(subtract(owner, ONE), integer(len(self.parts))), integer(number))
             begin = Load(self.begins[level], self.piece, I64)
-            copies.append(self._copied(part, "copy_part", self.piece, (self.left, place), begin))
+            whole = self._elements(part, self.assembly.total(part.level))
+            copies.append(self._copied(part, "copy_part", self.piece, (self.left, place), begin, whole))
         grown = [Grow(part.whole, part.type, part.room, self._elements(part, self.assembly.total(part.level))) for part in self.parts]
         late = If(compare(">", owner, ZERO), Steps(tuple(copies)))
-        joined = (*grown, For(self.piece, ZERO, self.count, Steps((late,)), Parallel("dynamic", 1)))
+        joined = (*grown, For(self.piece, ZERO, self.count, Steps((late,)), Parallel("dynamic", 1), finish=(_DRAINED,)))
         return [
             Run("sum_pieces", self._call("sum_pieces", self.count).arguments),
             *totals,
@@ -162,13 +164,13 @@ class Pieces:
     def _elements(self, part: Part, entries: Value) -> Value:
         return add(multiply(entries, part.block), part.shift)
 
-    def _copied(self, part: Part, function: str, piece: Value, source: tuple[Value, ...], begin: Value) -> Step:
-        """Return the copying of one piece to its place in an array of the result."""
+    def _copied(self, part: Part, function: str, piece: Value, source: tuple[Value, ...], begin: Value, length: Value) -> Step:
+        """Return the copying of one piece to its place in an array of the result, which will have about so many elements."""
         level = self._level(part)
         place, end = self._place(piece, level), self._place(add(piece, ONE), level)
         count = multiply(subtract(end, place), part.block)
         whole = ArrayRef(part.whole, part.type)
-        return Run(function, (whole, self._elements(part, place), *source, self._elements(part, begin), count))
+        return Run(function, (whole, self._elements(part, place), *source, self._elements(part, begin), count, length))
 
     # In a thread
 
@@ -187,6 +189,7 @@ class Pieces:
         arrays = len(self.parts)
         places = (add(multiply(self.thread, integer(arrays)), integer(number)) for number in range(arrays))
         return [
+            _DRAINED,
             For(place, self.first, self.last, Steps(tuple(notes))),
             *(Leave(part.own, self.left, place) for part, place in zip(self.parts, places, strict=True)),
             *(Free(array) for array in (self.kept, *self.kept_begins)),
@@ -215,10 +218,11 @@ class Pieces:
         oldest = Load(self.kept, self.first, I64)
         ready = [compare("<", self.first, self.last), compare("<", oldest, self.summed)]
         fits = [compare("<=", self._elements(part, self._place(add(oldest, ONE), self._level(part))), part.room) for part in self.parts]
-        copies = [
-            self._copied(part, "copy", oldest, (ArrayRef(part.own, part.type),), Load(self.kept_begins[self._level(part)], self.first, I64))
-            for part in self.parts
-        ]
+        copies: list[Step] = []
+        for part in self.parts:
+            begin, made = Load(self.kept_begins[self._level(part)], self.first, I64), add(oldest, ONE)
+            whole = quotient(multiply(self._elements(part, self._place(made, self._level(part))), self.count), made)  # if all are alike
+            copies.append(self._copied(part, "copy", oldest, (ArrayRef(part.own, part.type),), begin, whole))
         emptied = [SetVar(variable, ZERO) for variable in (self.first, self.last, *cursors)]
         return Steps((
             Declare(self.summed, self._call("sum_pieces", self.count)),

@@ -37,7 +37,7 @@ from .rooms import expected_entries
 from .scope import Scope
 from .threads import Loop, dealt
 
-FOR_EACH, MOST = 16, 256  # pieces for each thread, and iterations of a piece at most, where the schedule does not say how large they are
+FOR_EACH, MOST = 16, 512  # pieces for each thread, and iterations of a piece at most, where the schedule does not say how large they are
 
 
 def is_appended_in_pieces(program: Program, result: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import sparsetune as st
 from differential.interpreted import interpreted
 from sparsetune.compiler.ir.arithmetic import ZERO
 from sparsetune.compiler.lowering import pieces
+from sparsetune.compiler.native.library import foreign_interface, load_source
 from sparsetune.compiler.pipeline import compile_kernel
 
 PIECES = "parallelize(i, cpu_thread, no_races, dynamic, 3)"
@@ -61,6 +64,35 @@ def test_no_iterations_and_no_entries() -> None:
         found = kernel(A=st.tensor(np.zeros((rows, 5)), "csr"), B=st.tensor(np.ones((5, 6)), "csr"), threads=3)
         assert found.shape == (rows, 6)
         assert found.nnz == 0
+
+
+COPY = "void past(char *to, const char *from, int64_t bytes);"
+
+
+def test_copies_past_caches_are_exact_wherever_they_begin() -> None:
+    body = "void past(char *to, const char *from, int64_t bytes) { st_copy_past_caches(to, from, (size_t)bytes); }"
+    past, numbers = load_source(f'#include "st_pieces.h"\n{body}', COPY).past, np.arange(400, dtype=np.uint8)
+
+    def pointer(array: np.ndarray) -> object:
+        return foreign_interface(COPY).cast("char *", array.ctypes.data)
+
+    for begin, offset, count in itertools.product(range(66), (0, 1, 8), (0, 1, 63, 64, 130, 300)):
+        copied, expected = np.zeros((2, 400), np.uint8)
+        expected[begin : begin + count] = numbers[offset : offset + count]
+        past(pointer(copied[begin:]), pointer(numbers[offset:]), count)
+        assert np.array_equal(copied, expected)
+
+
+def test_large_results_are_copied_past_caches() -> None:
+    rng = np.random.default_rng(4)
+    given = {name: st.tensor((rng.integers(0, 3000, (2, 350_000)), np.ones(350_000)), "csr", (3000, 3000)) for name in "AB"}
+    expression, formats = "C(i,j) = A(i,j) + B(i,j)", dict.fromkeys("ABC", "csr")
+    expected = st.compile(expression, formats)(threads=1, **given)
+    assert expected.values.nbytes > 2**22  # ST_PAST_CACHES
+    kernel = st.compile(expression, formats, schedule="parallelize(i, cpu_thread, no_races)")
+    assert all(same(kernel(threads=threads, **given), expected) for threads in (1, 2, 5))
+    for region in kernel.source.split("static __attribute__((noinline))")[1:]:
+        assert "st_drain_stores();" in region, "what others read next waits for the copies of this thread"
 
 
 @pytest.mark.parametrize("room", [0, 60])
