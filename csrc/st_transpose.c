@@ -20,14 +20,15 @@ typedef struct {
 
 enum {
   MOST_THREADS = 255,
-  AHEAD = 24,         /* entries between the prefetch of a line and the write to it */
-  SAMPLED = 256,      /* entries */
-  FIRST_CACHE = 32768 /* bytes */
+  AHEAD = 24,          /* entries between the prefetch of a line and the write to it */
+  SAMPLED = 256,       /* entries */
+  FIRST_CACHE = 32768, /* bytes */
+  LINES = 128,         /* bytes of the lines of a column: of coordinates, and of values */
+  NEAR = 1 << 17       /* bytes, a part of the second cache: there writes that are not prefetched are not waited for */
 };
 
-/* Up to which entry lines are prefetched: none if the columns of neighbouring entries lie so close together that all their places
-   stay in the first cache, as in a band matrix. */
-static int64_t ahead_until(const rows_of_coordinates *in, int64_t first, int64_t last) {
+/* Whether the columns of neighbouring entries lie so far apart that not all their places stay in the first cache, unlike in a band matrix. */
+static bool are_apart(const rows_of_coordinates *in, int64_t first, int64_t last) {
   const int64_t far = last - AHEAD, step = (last - first) / SAMPLED + 1;
   double span = 0, samples = 0;
   for (int64_t p = first; p < far; p += step, samples++) {
@@ -35,7 +36,12 @@ static int64_t ahead_until(const rows_of_coordinates *in, int64_t first, int64_t
     span += (double)(distance < 0 ? -distance : distance);
   }
   const double column = (double)in->count / (double)(in->columns ? in->columns : 1) * (double)(in->itemsize + 4);
-  return span * column < FIRST_CACHE * samples ? first : far;
+  return span * column >= FIRST_CACHE * samples;
+}
+
+/* Up to which entry lines are prefetched: none if all that are written to are near. */
+static int64_t ahead_until(const rows_of_coordinates *in, int64_t first, int64_t last) {
+  return in->columns * LINES > NEAR && are_apart(in, first, last) ? last - AHEAD : first;
 }
 
 /* Rows whose entries one thread looks at; where the rows of entries are given, these alone. */
@@ -58,23 +64,30 @@ static inline share_of_rows entries_of(const rows_of_coordinates *in, int64_t sh
 #define ST_PLACE int64_t
 #define ST_NAMED(name) name##_wide
 #include "st_transpose_rows.h"
+#include "st_transpose_blocks.h"
 
-static int32_t transpose_any(rows_of_coordinates in, transposed out, int32_t threads) {
+int64_t st_transpose_room(int64_t count, int64_t columns, const void *crd, int32_t wide, int64_t itemsize, int64_t cache) {
+  const rows_of_coordinates in = {0, columns, count, NULL, NULL, crd, NULL, itemsize, 0, 0};
+  return !wide && count < INT32_MAX && are_scattered(&in, cache) ? count * (int64_t)record_bytes(itemsize) : 0;
+}
+
+static int32_t transpose_any(rows_of_coordinates in, transposed out, void *room, int32_t threads) {
   if (threads > MOST_THREADS) threads = MOST_THREADS;
+  if (room) return transpose_by_blocks(in, out, room, threads);
   /* places of 32 bits, where they suffice, keep twice as many columns in a cache */
   return in.count < UINT32_MAX ? transpose_narrow(in, out, threads) : transpose_wide(in, out, threads);
 }
 
 int32_t st_transpose(int64_t rows, int64_t columns, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide,
                      const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd, int32_t out_crd_wide,
-                     void *out_values, int32_t threads) {
+                     void *out_values, void *room, int32_t threads) {
   const rows_of_coordinates in = {rows, columns, st_get(pos, pos_wide, rows), pos, NULL, crd, values, itemsize, pos_wide, crd_wide};
-  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, out_crd_wide}, threads);
+  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, out_crd_wide}, room, threads);
 }
 
 int32_t st_transpose_entries(int64_t count, int64_t columns, const void *row_of, int32_t row_wide, const void *crd, int32_t crd_wide,
                              const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd,
-                             void *out_values, int32_t threads) {
+                             void *out_values, void *room, int32_t threads) {
   const rows_of_coordinates in = {0, columns, count, NULL, row_of, crd, values, itemsize, 0, crd_wide};
-  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, row_wide}, threads);
+  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, row_wide}, room, threads);
 }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sparsetune.compiler.errors import DataError
-from sparsetune.compiler.storage import aligned, kernels
+from sparsetune.compiler.native.machine import CacheLevel, this_machine
+from sparsetune.compiler.storage import aligned, kernels, native_kernels
 from sparsetune.compiler.storage.construct import check_range, tensor
 from sparsetune.compiler.storage.dtypes import supported
+from sparsetune.compiler.storage.native_kernels import NativeKernels
 from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
 
 COUNT = 150_000
@@ -221,6 +224,48 @@ def test_moves(pair: tuple[kernels.Kernels, NumpyKernels], dtype: type, kinds: t
     crd = rng.integers(0, 777, COUNT).astype(kinds[1])
     for got, expected in zip(native.transpose(pos, crd, values, 777), numpy.transpose(pos, crd, values, 777), strict=True):
         assert np.array_equal(got, expected)
+
+
+def scattered(kind: str, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+    """Return coordinates of COUNT entries in rows of 10, and how many columns there are."""
+    columns = 700 if kind == "few columns" else 50_000
+    drawn = rng.integers(0, columns, COUNT)
+    if kind == "near":
+        drawn = np.arange(COUNT) // 10 * 3 + rng.integers(0, 30, COUNT)
+    elif kind == "again and again":
+        drawn[::2] = drawn[0]
+    return drawn.clip(max=columns - 1).astype(np.int64 if kind == "wide" else np.int32), columns
+
+
+@pytest.mark.parametrize("kind", ["all over", "few columns", "near", "again and again", "wide"])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64, np.complex128])
+def test_entries_all_over_a_large_matrix_are_transposed_by_blocks(
+    pair: tuple[kernels.Kernels, NumpyKernels], kind: str, dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native, numpy = pair
+    assert isinstance(native, NativeKernels)
+    machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(3, 2**22, 64, 2)))
+    monkeypatch.setattr(native_kernels, "this_machine", lambda: machine)
+    rng = np.random.default_rng(13)
+    crd, columns = scattered(kind, rng)
+    values, pos = rng.integers(0, 100, COUNT).astype(dtype), np.arange(0, COUNT + 1, 10, dtype=np.int32)
+    assert (native._transposing_room(crd, columns, values) is not None) == (kind == "all over")
+    for got, expected in zip(native.transpose(pos, crd, values, columns), numpy.transpose(pos, crd, values, columns), strict=True):
+        assert np.array_equal(got, expected)
+    rows = np.repeat(np.arange(len(pos) - 1, dtype=np.int32), 10)
+    found = zip(native.transpose_entries(rows, crd, values, columns), numpy.transpose(pos, crd, values, columns), strict=True)
+    assert all(np.array_equal(got, expected) for got, expected in found)
+
+
+def test_results_lie_where_others_lay_that_are_not_used(pair: tuple[kernels.Kernels, NumpyKernels]) -> None:
+    native, _ = pair
+    pos, crd, values = np.array([0, COUNT], np.int32), np.arange(COUNT, dtype=np.int32), np.ones(COUNT)
+
+    def addresses() -> list[int]:
+        made = *native.transpose(pos, crd, values, COUNT)[1:], native.expand(pos, None, np.dtype(np.int64))
+        return [array.ctypes.data for array in made]
+
+    assert set(addresses()) & set(addresses())
 
 
 def test_segments_are_checked(each_kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
