@@ -27,7 +27,8 @@ enum {
   NEAR = 1 << 17       /* bytes, a part of the second cache: there writes that are not prefetched are not waited for */
 };
 
-/* Whether the columns of neighbouring entries lie so far apart that not all their places stay in the first cache, unlike in a band matrix. */
+/* Whether the columns of neighbouring entries lie so far apart that not all their places stay in the first cache, other than in a band
+   matrix. */
 static bool are_apart(const rows_of_coordinates *in, int64_t first, int64_t last) {
   const int64_t far = last - AHEAD, step = (last - first) / SAMPLED + 1;
   double span = 0, samples = 0;

@@ -6,7 +6,8 @@ enum {
   BLOCKS = 256,            /* at most: so many places are written at once */
   BLOCK_ENTRIES = 1 << 14, /* of a block at least: these fit into the second level of cache together with their places */
   COUNTERS = 4,            /* for each block: neighbouring entries are often of one, and each would wait for the one before */
-  WINDOW = 4096, WINDOWS = 4, /* entries that are looked at, and how often */
+  WINDOW = 4096,           /* entries that are looked at */
+  WINDOWS = 4,             /* how often */
   MARK_BITS = 16           /* of the number of a mark: so many that few columns share one */
 };
 
@@ -56,25 +57,25 @@ static void count_in_blocks(const void *context, st_claims *claims, int64_t shar
   }
 }
 
-#define KEEP(row_)                                    \
-  {                                                   \
-    const uint32_t column = (uint32_t)crd[p];         \
-    record *one = &room[ends[column >> plan.shift]++]; \
-    one->row = (row_);                                \
-    one->column = (int32_t)column;                    \
-    one->value = values[p];                           \
+#define KEEP(row_)                                                                                          \
+  {                                                                                                         \
+    const uint32_t column = (uint32_t)crd[p];                                                               \
+    record *one = &room[ends[column >> plan.shift]++];                                                      \
+    one->row = (row_);                                                                                      \
+    one->column = (int32_t)column;                                                                          \
+    one->value = values[p];                                                                                 \
   }
-#define SPLIT_ROWS(T)                                                                           \
-  {                                                                                             \
-    typedef struct {                                                                            \
-      int32_t row, column;                                                                      \
-      T value;                                                                                  \
-    } record;                                                                                   \
-    record *restrict room = plan.room;                                                          \
-    const T *restrict values = plan.in.values;                                                  \
-    if (row_of)                                                                                 \
-      for (; p < own.last; p++) KEEP(row_of[p])                                                 \
-    for (int64_t row = own.begin; row < own.end; row++)                                         \
+#define SPLIT_ROWS(T)                                                                                       \
+  {                                                                                                         \
+    typedef struct {                                                                                        \
+      int32_t row, column;                                                                                  \
+      T value;                                                                                              \
+    } record;                                                                                               \
+    record *restrict room = plan.room;                                                                      \
+    const T *restrict values = plan.in.values;                                                              \
+    if (row_of)                                                                                             \
+      for (; p < own.last; p++) KEEP(row_of[p])                                                             \
+    for (int64_t row = own.begin; row < own.end; row++)                                                     \
       for (const int64_t stop = st_get(plan.in.pos, plan.in.pos_wide, row + 1); p < stop; p++) KEEP((int32_t)row) \
   }
 
@@ -89,25 +90,25 @@ static void split_into_blocks(const void *context, st_claims *claims, int64_t sh
   }
 }
 
-#define PLACE_BLOCK(T)                                                                     \
-  {                                                                                        \
-    typedef struct {                                                                       \
-      int32_t row, column;                                                                 \
-      T value;                                                                             \
-    } record;                                                                              \
-    const record *restrict room = plan.room;                                               \
-    T *restrict out_values = plan.out.values;                                              \
-    for (uint32_t p = first; p < last; p++) next[room[p].column - low]++;                  \
-    for (int64_t column = 0; column < width; column++) {                                   \
-      const uint32_t here = next[column];                                                  \
-      next[column] = begin;                                                                \
-      begin += here;                                                                       \
-    }                                                                                      \
-    for (uint32_t p = first; p < last; p++) {                                              \
-      const uint32_t to = next[room[p].column - low]++;                                    \
-      out_crd[to] = room[p].row;                                                           \
-      out_values[to] = room[p].value;                                                      \
-    }                                                                                      \
+#define PLACE_BLOCK(T)                                                                                      \
+  {                                                                                                         \
+    typedef struct {                                                                                        \
+      int32_t row, column;                                                                                  \
+      T value;                                                                                              \
+    } record;                                                                                               \
+    const record *restrict room = plan.room;                                                                \
+    T *restrict out_values = plan.out.values;                                                               \
+    for (uint32_t p = first; p < last; p++) next[room[p].column - low]++;                                   \
+    for (int64_t column = 0; column < width; column++) {                                                    \
+      const uint32_t here = next[column];                                                                   \
+      next[column] = begin;                                                                                 \
+      begin += here;                                                                                        \
+    }                                                                                                       \
+    for (uint32_t p = first; p < last; p++) {                                                               \
+      const uint32_t to = next[room[p].column - low]++;                                                     \
+      out_crd[to] = room[p].row;                                                                            \
+      out_values[to] = room[p].value;                                                                       \
+    }                                                                                                       \
   }
 
 static void place_block(const void *context, st_claims *claims, int64_t block) {
