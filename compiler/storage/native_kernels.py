@@ -14,7 +14,10 @@ from .numpy_kernels import Columns, NumpyKernels
 from .pooled import pooled_empty
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
+
+KEPT_BY_LIBRARY = 1 << 25
+"""Bytes of the largest blocks that glibc keeps: DEFAULT_MMAP_THRESHOLD_MAX. Smaller ones are more often in a cache there than in a pool."""
 
 _SUM_KINDS = {
     "float32": "ST_F32",
@@ -27,11 +30,7 @@ _SUM_KINDS = {
 
 
 class NativeKernels(NumpyKernels):
-    """The methods of ``kernels.Kernels`` in C; NumPy sorts keys of more than 64 bits.
-
-    What they return lies in memory of results that are no longer used, if there are such: new pages take a third of a conversion, and
-    threads do not get them sooner than one alone.
-    """
+    """The methods of ``kernels.Kernels`` in C; NumPy sorts keys of more than 64 bits."""
 
     def __init__(self, ffi: Any, lib: Any) -> None:
         self._ffi, self._lib = ffi, lib
@@ -41,7 +40,7 @@ class NativeKernels(NumpyKernels):
 
     def first_differences(self, columns: Columns) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
         count, levels = len(columns[0]), len(columns)
-        first, histogram = pooled_empty(count, np.int8), np.zeros(levels + 1, np.int64)
+        first, histogram = _empty(count, np.int8), np.zeros(levels + 1, np.int64)
         outputs = self._bytes(first), self._longs(histogram), threads_for(count)
         self._lib.st_first_differences(count, levels, *self._columns(columns), *outputs)
         return first, histogram
@@ -58,8 +57,8 @@ class NativeKernels(NumpyKernels):
         keys, payload = self._sorted(columns, bits, sum(widths[leading:]), values)
         places = None if unique else self._distinct(keys)
         count = len(keys) if places is None else int(places[-1])
-        columns = tuple(pooled_empty(count, index_dtype(extent)) for extent in extents)
-        sums = None if values.itemsize == 8 and count == len(keys) else pooled_empty(count, values.dtype)
+        columns = tuple(_empty(count, index_dtype(extent)) for extent in extents)
+        sums = None if values.itemsize == 8 and count == len(keys) else _empty(count, values.dtype)
         pointers, wide = self._columns(columns)
         self._lib.st_write_entries(
             *(len(keys), len(columns), pointers, wide, bits, self._keys_at(keys), self._keys_at(payload)),
@@ -100,7 +99,7 @@ class NativeKernels(NumpyKernels):
         return places
 
     def segments(self, parent: NDArray[Any], parents: int, count: int) -> NDArray[Any]:
-        pos = pooled_empty(parents + 1, index_dtype(count))
+        pos = _empty(parents + 1, index_dtype(count))
         self._lib.st_segments(count, *self._index(parent), parents, *self._index(pos), threads_for(count + parents))
         return pos
 
@@ -109,18 +108,18 @@ class NativeKernels(NumpyKernels):
         count = int(pos[-1]) - int(pos[0])
         if column is not None and column.dtype.itemsize not in (4, 8):
             return super().expand(pos, column, dtype)
-        out = pooled_empty(count, dtype)
+        out = _empty(count, dtype)
         given = self._at(column), int(column is not None and column.itemsize == 8)
         self._lib.st_expand(parents, *self._index(pos), *given, *self._index(out), threads_for(count))
         return out
 
     def distances(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[np.uint16], NDArray[Any], int]:
-        found, base = pooled_empty(len(crd), np.uint16), pooled_empty(len(pos) - 1, kind)
+        found, base = _empty(len(crd), np.uint16), _empty(len(pos) - 1, kind)
         arrays = *self._index(pos), *self._index(crd), *self._index(base), self._ffi.cast("uint16_t *", self._at(found))
         return found, base, int(self._lib.st_distances(len(base), *arrays, threads_for(len(crd))))
 
     def patterns(self, pos: NDArray[Any], crd: NDArray[Any], kind: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        start, room = pooled_empty(len(pos) - 1, index_dtype(len(crd))), aligned_empty(len(crd), kind)
+        start, room = _empty(len(pos) - 1, index_dtype(len(crd))), aligned_empty(len(crd), kind)
         count = self._lib.st_patterns(len(start), *self._index(pos), *self._index(crd), *self._index(start), *self._index(room))
         if count < 0:
             raise ResourceError(f"there is no memory to compare the fibres of {len(start)} parents")
@@ -128,7 +127,7 @@ class NativeKernels(NumpyKernels):
 
     def slices(self, pos: NDArray[Any], rows: int) -> NDArray[np.int64]:
         parents = len(pos) - 1
-        starts = pooled_empty(-(-parents // rows) + 1, np.int64)
+        starts = _empty(-(-parents // rows) + 1, np.int64)
         self._lib.st_slices(parents, *self._index(pos), rows, self._longs(starts), threads_for(parents))
         return starts
 
@@ -137,7 +136,7 @@ class NativeKernels(NumpyKernels):
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         parents, places = len(pos) - 1, rows * int(starts[-1])
         kind = index_dtype(places)
-        beside, ends, slots = pooled_empty(places, crd.dtype), pooled_empty(parents, kind), pooled_empty(len(crd), kind)
+        beside, ends, slots = _empty(places, crd.dtype), _empty(parents, kind), _empty(len(crd), kind)
         self._lib.st_place_beside(
             *(parents, *self._index(pos), *self._index(crd), rows, self._longs(starts)),
             *(*self._index(ends), self._at(beside), *self._index(slots), threads_for(parents + len(crd))),
@@ -145,7 +144,7 @@ class NativeKernels(NumpyKernels):
         return beside, ends, slots
 
     def below_dense(self, position: NDArray[Any], extent: int, column: NDArray[Any]) -> NDArray[np.int64]:
-        out = pooled_empty(len(column), np.int64)
+        out = _empty(len(column), np.int64)
         self._lib.st_below_dense(
             len(column), *self._index(position), extent, *self._index(column), self._longs(out), threads_for(len(column))
         )
@@ -155,7 +154,7 @@ class NativeKernels(NumpyKernels):
         self, first: NDArray[np.int8], last_level: int, parent: NDArray[Any] | None, parents: int, column: NDArray[Any], heads: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         kind, count = index_dtype(heads), len(first)
-        pos, crd, child = pooled_empty(parents + 1, kind), pooled_empty(heads, column.dtype), pooled_empty(count, kind)
+        pos, crd, child = _empty(parents + 1, kind), _empty(heads, column.dtype), _empty(count, kind)
         self._lib.st_compress(
             *(count, self._bytes(first), last_level, *self._index(parent), parents, *self._index(column)),
             *(*self._index(crd), *self._index(pos), *self._index(child), threads_for(count + parents)),
@@ -172,7 +171,7 @@ class NativeKernels(NumpyKernels):
         self, first: NDArray[np.int8], level: int, parent: NDArray[np.int64], starts: NDArray[np.int64], column: NDArray[Any], hashed: bool
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         count = len(first)
-        crd, child = aligned_full(int(starts[-1]), -1, column.dtype), pooled_empty(count, np.int64)
+        crd, child = aligned_full(int(starts[-1]), -1, column.dtype), _empty(count, np.int64)
         self._lib.st_place_children(
             *(count, self._bytes(first), level, self._longs(parent), self._longs(starts), *self._index(column), *self._index(crd)),
             *(int(hashed), self._longs(child), threads_for(count)),
@@ -185,7 +184,7 @@ class NativeKernels(NumpyKernels):
         )
 
     def gather(self, values: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
-        out = pooled_empty(len(position), values.dtype)
+        out = _empty(len(position), values.dtype)
         self._lib.st_gather(len(out), self._at(values), values.itemsize, *self._index(position), self._at(out), threads_for(len(out)))
         return out
 
@@ -210,8 +209,8 @@ class NativeKernels(NumpyKernels):
         self, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         rows, count, threads = len(pos) - 1, len(crd), _counting_threads(len(crd), columns)
-        out_pos = pooled_empty(columns + 1, index_dtype(count))
-        out_crd, out_values = pooled_empty(count, index_dtype(rows)), pooled_empty(count, values.dtype)
+        out_pos = _empty(columns + 1, index_dtype(count))
+        out_crd, out_values = _empty(count, index_dtype(rows)), _empty(count, values.dtype)
         failed = self._lib.st_transpose(
             *(rows, columns, *self._index(pos), *self._index(crd), self._at(values), values.itemsize),
             *(*self._index(out_pos), *self._index(out_crd), self._at(out_values)),
@@ -225,8 +224,8 @@ class NativeKernels(NumpyKernels):
         self, rows: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         count = len(crd)
-        out_pos = pooled_empty(columns + 1, index_dtype(count))
-        out_crd, out_values = pooled_empty(count, rows.dtype), pooled_empty(count, values.dtype)
+        out_pos = _empty(columns + 1, index_dtype(count))
+        out_crd, out_values = _empty(count, rows.dtype), _empty(count, values.dtype)
         failed = self._lib.st_transpose_entries(
             *(count, columns, *self._index(rows), *self._index(crd), self._at(values), values.itemsize),
             *(*self._index(out_pos), self._at(out_crd), self._at(out_values)),
@@ -269,6 +268,12 @@ class NativeKernels(NumpyKernels):
     def _columns(self, columns: Columns) -> tuple[Any, Any]:
         pointers = self._ffi.new("void *[]", [self._at(column) for column in columns])
         return pointers, self._ffi.new("int8_t[]", [int(column.itemsize == 8) for column in columns])
+
+
+def _empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array for a result. The C library keeps memory below a size for later arrays; for larger ones that of results that are
+    not used any more is taken, as new pages take up to a third of a conversion."""
+    return (pooled_empty if int(count) * np.dtype(dtype).itemsize > KEPT_BY_LIBRARY else aligned_empty)(count, dtype)
 
 
 def _counting_threads(count: int, columns: int) -> int:

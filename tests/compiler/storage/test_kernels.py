@@ -14,6 +14,7 @@ from sparsetune.compiler.storage.construct import check_range, tensor
 from sparsetune.compiler.storage.dtypes import supported
 from sparsetune.compiler.storage.native_kernels import NativeKernels
 from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
+from sparsetune.compiler.storage.pooled import pooled_empty
 
 COUNT = 150_000
 pytestmark = pytest.mark.cc
@@ -257,8 +258,12 @@ def test_entries_all_over_a_large_matrix_are_transposed_by_blocks(
     assert all(np.array_equal(got, expected) for got, expected in found)
 
 
-def test_results_lie_where_others_lay_that_are_not_used(pair: tuple[kernels.Kernels, NumpyKernels]) -> None:
-    native, _ = pair
+def test_large_results_lie_where_others_lay_that_are_not_used(
+    pair: tuple[kernels.Kernels, NumpyKernels], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native, taken = pair[0], []
+    monkeypatch.setattr(native_kernels, "KEPT_BY_LIBRARY", COUNT)
+    monkeypatch.setattr(native_kernels, "pooled_empty", lambda count, dtype: taken.append(count) or pooled_empty(count, dtype))
     pos, crd, values = np.array([0, COUNT], np.int32), np.arange(COUNT, dtype=np.int32), np.ones(COUNT)
 
     def addresses() -> list[int]:
@@ -266,6 +271,9 @@ def test_results_lie_where_others_lay_that_are_not_used(pair: tuple[kernels.Kern
         return [array.ctypes.data for array in made]
 
     assert set(addresses()) & set(addresses())
+    assert taken == 2 * [COUNT + 1, COUNT, COUNT, COUNT]
+    native.expand(np.array([0, COUNT // 8], np.int32), None, np.dtype(np.int64))
+    assert len(taken) == 8, "small ones are left to the C library"
 
 
 def test_segments_are_checked(each_kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
