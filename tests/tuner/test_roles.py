@@ -112,6 +112,6 @@ def test_steps_are_not_spent_on_a_hole_whose_values_made_no_difference() -> None
     for place in range(8):
         known.add(point := Point(0, (1 + place, None)))
         refinement.tell(point, 1.0)
-    step = refinement.choose(lambda point: point not in known)
+    step = refinement.choose(lambda point: point not in known, {0}, lambda structure: Point(structure, (1, None)))
     assert step is not None
     assert step.values[1] is not None

@@ -100,8 +100,13 @@ class Allocator:
     @cached_property
     def _similarity(self) -> NDArray[np.float64]:
         """The share of directives that two structures have in common (Jaccard's index), for all pairs."""
-        words = [frozenset(_NUMBER.sub("#", text).split("; ")) for text in self._texts]
-        return np.array([[len(a & b) / max(1, len(a | b)) for b in words] for a in words])
+        return similarity(self._texts)
+
+
+def similarity(texts: Sequence[str]) -> NDArray[np.float64]:
+    """Return the share of directives that two structures have in common (Jaccard's index), for all pairs."""
+    words = [frozenset(_NUMBER.sub("#", text).split("; ")) for text in texts]
+    return np.array([[len(a & b) / max(1, len(a | b)) for b in words] for a in words])
 
 
 @frozen

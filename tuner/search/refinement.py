@@ -1,31 +1,31 @@
-"""Steps from the fastest points: points that differ from one of them in one hole, the most promising change first.
+"""Steps from the fastest points: the point beside them that is expected to improve most upon the best so far.
 
-A sampler that draws all holes at once combines two good values late, or never if the budget ends before. The worth of a value is estimated
-over all structures that have it: the mean time of its points, each relative to the mean of its structure. A value that was tried seldom
-may be better than that, so doubt counts in its favour. What compilers and flags are worth depends on the code, so their doubt falls only
-with points of the structure itself: wider vectors may gain nothing in a dozen structures and a tenth in this one.
+A sampler that draws all holes at once combines two good values late, or never if the budget ends before. Steps start from the fastest
+point of every structure, since the best structure may begin badly, and from all points that may be the fastest. A step changes one hole,
+or two numbers to their neighbours. The first point of a structure that was not tried is as good as a step.
+
+Two numbers of which the product counts hide what lies beyond: either alone makes it slower, and what is learned from that says that both
+make it slower still. So where all that lies beside the fastest point in one number is known, what lies beside it in two comes next, now
+and then.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
+from itertools import combinations, product
 
-from ...compiler.space.decorations import BUILD
-from .roles import Key, keys, meaning, role
+import numpy as np
+
+from ...compiler.space.template import Hole, Value
 from .space import Point, Space
+from .surrogate import Surrogate
 
 _NEAR = math.log(1.03)
 """Points up to so many times the least time may be the fastest in a second measurement, so steps start from them too."""
 
-_NEARBY = math.log(1.05)
-"""The fastest point of a structure may be a step from the fastest of all up to so many times the least time: what goes with other values is
-not known of a structure that few points were tried of."""
-
-_PRIOR = 2  # each value counts as if it had this many further points, of no effect
-_SCATTER = 0.1  # standard deviation of a logarithm of a time around the worth of its values
+_PAIRS = 3  # one in so many steps is one in two numbers from the fastest point, where that has no neighbours left
 
 
 class Refinement:
@@ -38,92 +38,97 @@ class Refinement:
     def __init__(self, space: Space) -> None:
         self._space = space
         self._logs: dict[Point, float] = {}
-        self._built = Counter[tuple[int, int | str]]()  # points of each structure with each build
+        self._failed: dict[Point, None] = {}
+        self._count = 0  # of steps
+
+    @cached_property
+    def _surrogate(self) -> Surrogate:
+        return Surrogate(self._space)
 
     def tell(self, point: Point, seconds: float | None) -> None:
-        """Report what a point took; None: it failed, and nothing starts from it."""
-        self._built[point.template, self._space.parameters(point).get(BUILD, "")] += 1
-        if seconds is not None:
+        """Report what a point took; None: it failed."""
+        if seconds is None:
+            self._failed[point] = None
+        else:
             self._logs[point] = math.log(seconds)
 
-    def choose(self, is_new: Callable[[Point], bool]) -> Point | None:
-        """Return the most promising step; None where all were taken.
+    def choose(
+        self, is_new: Callable[[Point], bool], live: Collection[int], first: Callable[[int], Point], asked: Collection[Point] = ()
+    ) -> Point | None:
+        """Return the most promising step; None where all were taken, or nothing is known.
 
         Args:
             is_new: tells whether a point was not asked for yet.
+            live: the structures that have points left.
+            first: returns the first point of a structure.
+            asked: points that are being measured.
         """
-        worth = self._worth()
-        found: tuple[float, Point] | None = None
-        for start, log in self._starts():
-            for old, new, point in self._steps(start):
-                doubt = worth.doubt(new[0], self._built[start.template, new[1]] if new[0] == BUILD else worth.count(new))
-                promise = log + worth.expected(new) - worth.expected(old) - doubt
-                if (found is None or promise < found[0]) and is_new(point):
-                    found = promise, point
-        return None if found is None else found[1]
+        if not self._logs:
+            return None
+        self._count += 1
+        pairs = list(self._pairs(is_new)) if self._count % _PAIRS == 0 else []
+        found = self._most_promising(pairs, is_new, asked)
+        if found is not None:
+            return found
+        tried = {point.template for point in (*self._logs, *self._failed, *asked)}
+        points = dict.fromkeys(step for start in self._starts() if start.template in live for step in self._steps(start))
+        points |= dict.fromkeys(first(number) for number in sorted(live) if number not in tried)
+        return self._most_promising(points, is_new, asked)
 
-    def _starts(self) -> Iterator[tuple[Point, float]]:
-        """Yield the points from which steps are taken, with their logarithms: those that may be the fastest, and the fastest of each
-        structure that is not far behind."""
-        best, leaders = min(self._logs.values(), default=math.inf), dict[int, float]()
+    def _most_promising(self, points: Iterable[Point], is_new: Callable[[Point], bool], asked: Collection[Point]) -> Point | None:
+        """Return the point that is expected to improve most upon the best so far, of those that are new."""
+        steps = [point for point in points if point not in self._logs and point not in self._failed]
+        if not steps:
+            return None
+        told, pending = dict(self._logs), list(asked)
+        if pending:  # they count as if they took what is expected, so that another process tries something else
+            told |= dict(zip(pending, self._surrogate.expected(told, pending).mean.tolist(), strict=True))
+        gains = self._surrogate.expected(told, steps).improvement(min(self._logs.values()))
+        gains *= self._surrogate.chance(self._logs, self._failed, steps)
+        return next((steps[place] for place in np.argsort(-gains, kind="stable") if is_new(steps[place])), None)
+
+    def _starts(self) -> Iterator[Point]:
+        """Yield the points from which steps are taken: the fastest of each structure, or the first where none has worked, and all those
+        that may be the fastest of all."""
+        best, leaders = min(self._logs.values()), dict[int, Point]()
         for point, log in self._logs.items():
-            leaders[point.template] = min(log, leaders.get(point.template, math.inf))
-        for point, log in self._logs.items():
-            if log <= best + (_NEARBY if log == leaders[point.template] else _NEAR):
-                yield point, log
+            if point.template not in leaders or log < self._logs[leaders[point.template]]:
+                leaders[point.template] = point
+        for point in self._failed:
+            leaders.setdefault(point.template, point)
+        yield from leaders.values()
+        yield from (point for point, log in self._logs.items() if log <= best + _NEAR and point != leaders[point.template])
 
-    def _steps(self, start: Point) -> Iterator[tuple[Key, Key, Point]]:
-        """Yield the value of a hole, another value for it, and the point with that."""
-        holes = self._space.templates[start.template].holes
-        for place, hole in enumerate(holes):
-            old = start.values[place]
-            for value in hole.choices:
-                if value != old:
-                    values = (*start.values[:place], value, *start.values[place + 1 :])
-                    name = role(hole)
-                    yield (name, meaning(hole, old)), (name, meaning(hole, value)), Point(start.template, values)
+    def _steps(self, start: Point) -> Iterator[Point]:
+        """Yield the points with another value in one hole, and those with neighbouring numbers in two."""
+        for place, hole in enumerate(self._holes(start)):
+            yield from (_changed(start, {place: value}) for value in hole.choices if value != start.values[place])
+        yield from self._beside(start, 2)
 
-    def _worth(self) -> Worth:
-        """Return what is known of the values of holes."""
-        structures: dict[int, list[float]] = defaultdict(list)
-        for point, log in self._logs.items():
-            structures[point.template].append(log)
-        found: dict[Key, list[float]] = defaultdict(list)
-        for point, log in self._logs.items():
-            mean = math.fsum(structures[point.template]) / len(structures[point.template])
-            for key in keys(self._space.templates[point.template].holes, point.values):
-                found[key].append(log - mean)
-        return Worth(found)
+    def _pairs(self, is_new: Callable[[Point], bool]) -> Iterator[Point]:
+        """Yield what lies beside the fastest point in two numbers, if all that does so in one is known."""
+        fastest = min(self._logs, key=self._logs.__getitem__)
+        if not any(map(is_new, self._beside(fastest, 1))):
+            yield from self._beside(fastest, 2)
 
+    def _beside(self, start: Point, count: int) -> Iterator[Point]:
+        """Yield the points with neighbouring numbers in so many holes."""
+        near = {place: _neighbours(hole, start.values[place]) for place, hole in enumerate(self._holes(start)) if hole.is_ordered}
+        for places in combinations(near, count):
+            for values in product(*(near[place] for place in places)):
+                yield _changed(start, dict(zip(places, values, strict=True)))
 
-class Worth:
-    """How much slower points with a value in holes of one role were than others, as logarithms."""
-
-    def __init__(self, found: dict[Key, list[float]]) -> None:
-        self._found = found
-
-    def count(self, key: Key) -> int:
-        """Return how many points had a value."""
-        return len(self._found.get(key, ()))
-
-    def expected(self, key: Key) -> float:
-        """Return by how much slower than others a value is expected to be."""
-        return math.fsum(self._found.get(key, ())) / (self.count(key) + _PRIOR)
-
-    def doubt(self, role: str, count: int) -> float:
-        """Return how much better a value in holes of a role may be than it is expected to be after so many points."""
-        return self._scatter[role] / math.sqrt(count + 1)
-
-    @cached_property
-    def _scatter(self) -> Mapping[str, float]:
-        """By role, how far apart the values are: a hole of whose values none made a difference is no place to look for one."""
-        effects: dict[str, list[float]] = defaultdict(list)
-        for (name, _), logs in self._found.items():
-            effects[name].append(math.fsum(logs) / len(logs))
-        return defaultdict(lambda: _SCATTER) | {name: _scatter_of(found) for name, found in effects.items()}
+    def _holes(self, point: Point) -> tuple[Hole, ...]:
+        return self._space.templates[point.template].holes
 
 
-def _scatter_of(effects: Sequence[float]) -> float:
-    """Return the standard deviation of the effects of values, which counts as ``_SCATTER`` before anything is known."""
-    squares = math.fsum(effect**2 for effect in effects) + _PRIOR * _SCATTER**2
-    return min(_SCATTER, math.sqrt(squares / (len(effects) + _PRIOR)))
+def _changed(point: Point, values: dict[int, Value]) -> Point:
+    """Return a point with other values at some places."""
+    return Point(point.template, tuple(values.get(place, value) for place, value in enumerate(point.values)))
+
+
+def _neighbours(hole: Hole, value: Value) -> list[Value]:
+    """Return the numbers just below and above one."""
+    numbers = sorted(choice for choice in hole.choices if isinstance(choice, int))
+    place = next(place for place, number in enumerate(numbers) if number == value)
+    return [*numbers[max(0, place - 1) : place], *numbers[place + 1 : place + 2]]

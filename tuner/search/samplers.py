@@ -74,7 +74,7 @@ def _flat(search: Search, groups: bool = False) -> Strategy:
 
 
 SAMPLERS: dict[str, Sampler] = {
-    "two-level": Sampler(_two_levels, "structures by expected improvement, what is in their holes by TPE and by steps from the fastest"),
+    "two-level": Sampler(_two_levels, "structures and steps from the fastest points by expected improvement, numbers between them by TPE"),
     "tpe": Sampler(_flat, "one study of TPE over everything, the structure being a parameter"),
     "grouped-tpe": Sampler(lambda search: _flat(search, groups=True), "the same, multivariate within groups of parameters"),
     "local": Sampler(lambda search: Local(search.space, search.seed, max(1, search.trials // 2)), "neighbours of the best so far"),

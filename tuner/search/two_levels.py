@@ -2,8 +2,9 @@
 
 One study over everything learns about the choice of the structure alone, since few parameters are common to all structures; a study for
 each knows nothing at its start. So a structure begins with the best of its siblings, and its study takes over what they measured; loops of
-other names count as the same where the same is decided about them (``roles``). Once enough is known, every other point is a step from one
-of the fastest: studies seldom try what lies beside the best. Some carry the values of the fastest point to the other structures.
+other names count as the same where the same is decided about them (``roles``). Studies and allocator seldom try what lies beside the best,
+so most points are steps from the fastest points, which may begin a structure too (``refinement``). Of the others some carry the values of
+the fastest point to the other structures.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ from .structure_study import StructureStudy, Values
 
 _HOPELESS = 3  # failures after which a structure that has never worked is given up
 _KNOWN = 12  # schedules that have to be known before steps from the fastest of them are taken
-_STEPS = 2  # from then on, one in so many proposals is such a step
-_CARRIES = 5  # and one in so many carries the values of the fastest point to another structure
+_SAMPLED = 5  # from then on, one in so many proposals carries the values of the fastest point to another structure, or is sampled
 _CLOSE = 2.0  # one whose fastest point takes at most so many times as long
 
 
@@ -55,11 +55,12 @@ class TwoLevels:
 
     def ask(self) -> Proposal | None:
         self._count += 1
-        if len(self._known) >= _KNOWN and self._count % _STEPS == 0:
-            step = self._refinement.choose(self._is_new)
+        if len(self._known) >= _KNOWN and self._count % _SAMPLED:
+            asked = self._asked.values()
+            step = self._refinement.choose(self._is_new, self._live, lambda number: Point(number, self._first(number)), asked)
             if step is not None and (found := self._ask_in(step.template, step.values)) is not None:
                 return found
-        if len(self._known) >= _KNOWN and self._count % _CARRIES == 0 and (number := self._uncarried()) is not None:
+        elif len(self._known) >= _KNOWN and (number := self._uncarried()) is not None:
             found = self._ask_in(number, self._first(number))
             if found is not None:
                 return found
