@@ -23,10 +23,10 @@ LARGE: tuple[tuple[str, str], ...] = (
     ("T(i,j,l) = B(i,j,k) * C(k,l)", "B=csf T=ssd"), ("M(i,r) = B(i,j,k) * C(j,r) * D(k,r)", "B=csf"),
     ("R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", "B=csf"),
 )  # fmt: skip
-"""Of which there are thousands, but for SpGEMM; that with a sparse result has them among what the tuner lists alone. TTMc has 60,000."""
+"""Of which there are thousands, but for SpGEMM; that with a sparse result has them among what the tuner lists alone. TTMc has 240,000."""
 
 KERNELS = range(len((*TEMPLATES, *LARGE)))
-TTMC, PARTS = KERNELS[-1], 20
+TTMC, PARTS = KERNELS[-1], 30
 NIGHT = [*((kernel, 0, 1) for kernel in KERNELS[:-1]), *((TTMC, part, PARTS) for part in range(PARTS))]
 """Kernels, and the parts of those that have more templates than one test compiles or runs in minutes."""
 
