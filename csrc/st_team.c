@@ -5,7 +5,7 @@
    for those inside: each holds a piece. A worker that has not come by then, because it was not woken yet, has no core, or could not
    be made, is not waited for. Slots live as long as the process, jobs as long as the call: a job is looked at only from a seat.
 
-   How threads wait is in st_team_waiting.h, which cores they have in st_team_cores.h. */
+   How threads wait is in st_team_waiting.h, which cores they have in st_team_cores.h and st_team_rivals.h. */
 #define _GNU_SOURCE
 #include "st_team.h"
 
@@ -19,6 +19,7 @@
 #endif
 
 #include "st_team_cores.h"
+#include "st_team_rivals.h"
 #include "st_team_state.h"
 #include "st_team_waiting.h"
 
@@ -68,14 +69,16 @@ static void *work_for_ever(void *number) {
   const int32_t worker = (int32_t)(intptr_t)number;
   int64_t patience = LEAST_PATIENCE, lost = losses();
   bool woken = false;
-  take_no_core_away();
 #ifdef __linux__
   __atomic_store_n(&team.members[worker - 1].thread, (int32_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
 #endif
+  take_cores(0, __atomic_load_n(&team.takes, __ATOMIC_RELAXED));
   for (;;) {
     const uint32_t seen = __atomic_load_n(called, __ATOMIC_SEQ_CST);
     if (serve(worker, &woken, &lost)) continue;
-    const int64_t idle = now(), most = __atomic_load_n(&allowed.patience, __ATOMIC_RELAXED);
+    /* who has slept gets a core the sooner */
+    const bool takes = __atomic_load_n(&team.takes, __ATOMIC_RELAXED);
+    const int64_t idle = now(), most = takes ? LEAST_PATIENCE : __atomic_load_n(&allowed.patience, __ATOMIC_RELAXED);
     if (spin(called, UINT32_MAX, seen, patience < most ? patience : most)) continue;
     __atomic_fetch_add(&team.asleep, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(called, __ATOMIC_SEQ_CST) == seen) sleep_while(called, seen);
@@ -181,8 +184,10 @@ void st_team_run(int64_t threads, int64_t pieces, bool own, st_work *work, const
   if (slot) {
     bool free;
     const int64_t waited = join(slot, &free), took = now() - begin;
+    const bool stopped = __atomic_load_n(&team.lost, __ATOMIC_RELAXED) != lost;
     if (free && took > OFF_CORE) __atomic_fetch_add(&team.alone_calls, 1, __ATOMIC_RELAXED);
-    judge(took, waited, __atomic_load_n(&team.lost, __ATOMIC_RELAXED) != lost);
+    const bool missed = (free && took > WORTH_WAKING) || (stopped && waited > OFF_CORE);
+    if (!missed || !rivals_hold_cores()) judge(took, waited, stopped);
   }
   __atomic_fetch_sub(&team.callers, 1, __ATOMIC_RELAXED);
 }

@@ -33,14 +33,6 @@ static int64_t losses(void) {
 #endif
 }
 
-/* Where all cores are busy, a thread that is woken may take the core of the one that has woken it, which is the caller; batch
-   threads wait for their turn. */
-static void take_no_core_away(void) {
-#ifdef SCHED_BATCH
-  if (sched_getscheduler(0) == SCHED_OTHER) sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
-#endif
-}
-
 static int64_t most_running(void) {
   int64_t running = __atomic_load_n(&allowed.running, __ATOMIC_RELAXED);
   if (running) return running;

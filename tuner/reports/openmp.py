@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,11 @@ WANTED = 1.03
 _PAUSE, _FIRST = 0.01, 30
 """Before each block: a pause in seconds, in which waiting threads fall asleep, and a number of calls that are not timed."""
 
+_SETTLED = 0.2
+"""Seconds of calls in turn before they are timed: by then the team knows of OpenMP's threads, which spin."""
+_TURNS = 20
+"""Calls in turn for each block of calls."""
+
 _BLOCK = 2e-3
 """Seconds of a block, of 50 calls at least."""
 
@@ -53,6 +59,7 @@ class Loop(Taken):
         rows: how many the matrix has.
         serial, team, openmp: seconds a call: with one thread, with two of the team, with two of OpenMP; medians over blocks.
         ratio, low, high: the team's time over OpenMP's in the same rounds, with its 95% interval.
+        team_in_turn, openmp_in_turn, ratio_in_turn, low_in_turn, high_in_turn: the same where one call of each follows the other's.
     """
 
     rows: int
@@ -62,6 +69,11 @@ class Loop(Taken):
     ratio: float
     low: float
     high: float
+    team_in_turn: float
+    openmp_in_turn: float
+    ratio_in_turn: float
+    low_in_turn: float
+    high_in_turn: float
 
 
 def measured(rows: int, rounds: int) -> Loop:
@@ -82,11 +94,30 @@ def measured(rows: int, rounds: int) -> Loop:
             for name in order.sample(list(calls), len(calls)):
                 library.st_team = runners[name]
                 times[name].append(_block(calls[name]))
+        turns = _in_turn({name: partial(setattr, library, "st_team", runners[name]) for name in ("team", "openmp")}, parallel, rounds)
     finally:
         library.st_team = runners["team"]
-    against = compare(times["team"], times["openmp"])
+    apart, mixed = compare(times["team"], times["openmp"]), compare(turns["team"], turns["openmp"])
     one, team, beside = (median(times[name]) for name in calls)
-    return Loop(rows, one, team, beside, against.ratio, against.low, against.high)
+    return Loop(
+        rows, one, team, beside, apart.ratio, apart.low, apart.high,
+        median(turns["team"]), median(turns["openmp"]), mixed.ratio, mixed.low, mixed.high,
+    )  # fmt: skip
+
+
+def _in_turn(switches: dict[str, Callable[[], None]], call: Callable[[], Any], rounds: int) -> dict[str, list[float]]:
+    """Return the seconds of calls that alternate between runners; those of the first 0.2 s are left out."""
+    times: dict[str, list[float]] = {name: [] for name in switches}
+    settled = time.perf_counter() + _SETTLED
+    while min(map(len, times.values())) < _TURNS * rounds:
+        if time.perf_counter() < settled:
+            times = {name: [] for name in switches}
+        for name, switch in switches.items():
+            switch()
+            begin = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - begin)
+    return times
 
 
 def _block(call: Callable[[], Any]) -> float:

@@ -6,115 +6,12 @@ import os
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sparsetune.compiler.native.library import CSRC, foreign_interface, load_source
+from sparsetune.compiler.native.library import CSRC
+from team_harness import LAST, counted, team
 
 pytestmark = pytest.mark.cc
-
-FUNCTIONS = """
-void allow(int64_t running);
-int64_t workers(void);
-int64_t alone_calls(void);
-void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t *by_caller);
-void stall(int32_t before_seat, int32_t in_piece);
-int64_t stalled(void);
-int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost);
-int64_t times_alone(int64_t waited, int64_t ended_ago);
-void gather(void);
-uint64_t woken_from(int32_t core);
-"""
-
-HARNESS = """
-#include <stdint.h>
-#include <time.h>
-static int32_t hold_before_seat, hold_in_piece;
-static int64_t held;
-static void held_up(const int32_t *while_set) {
-  if (!__atomic_load_n(while_set, __ATOMIC_ACQUIRE)) return;
-  __atomic_fetch_add(&held, 1, __ATOMIC_ACQ_REL);
-  while (__atomic_load_n(while_set, __ATOMIC_ACQUIRE)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-#define ST_TEAM_BEFORE_SEAT(worker) held_up(&hold_before_seat);
-#include "st_team.c"
-
-typedef struct { int32_t *times; pthread_t caller; int64_t *by_caller; } counting;
-
-static void count_pieces(const void *context, st_claims *claims, int64_t piece) {
-  const counting *in = context;
-  const bool calls = pthread_equal(pthread_self(), in->caller);
-  for (; piece >= 0; piece = st_next(claims)) {
-    /* the caller goes on once a worker holds a piece, which it keeps until the caller has done all others */
-    if (!calls) held_up(&hold_in_piece);
-    while (calls && __atomic_load_n(&hold_in_piece, __ATOMIC_ACQUIRE) && !__atomic_load_n(&held, __ATOMIC_ACQUIRE)) sched_yield();
-    __atomic_fetch_add(&in->times[piece], 1, __ATOMIC_RELAXED);
-    if (calls) ++*in->by_caller;
-    if (calls && hold_in_piece && *in->by_caller == LAST) __atomic_store_n(&hold_in_piece, 0, __ATOMIC_RELEASE);
-  }
-}
-
-void count(int64_t threads, int64_t pieces, int32_t own, int32_t *times, int64_t *by_caller) {
-  const counting in = {times, pthread_self(), by_caller};
-  st_team = st_team_run;
-  st_run(threads, pieces, own, count_pieces, &in);
-}
-void allow(int64_t running) { st_team_allow(running, NULL, 0, 1000000); }
-int64_t workers(void) { return st_team_workers(); }
-int64_t alone_calls(void) { return st_team_alone_calls(); }
-void gather(void) { st_team_gather(); }
-int32_t alone_after(int64_t nanoseconds, int64_t for_worker, int32_t lost) {
-  team.alone = 0;
-  judge(nanoseconds, for_worker, lost);
-  return alone();
-}
-int64_t times_alone(int64_t waited, int64_t ended_ago) { /* the last time alone ended so long before the wait began */
-  if (team.alone) team.alone = now() - waited - ended_ago;
-  judge(waited, waited, true);
-  return (team.alone_for + waited / 2) / waited;
-}
-uint64_t woken_from(int32_t core) {
-  cpu_set_t before, mine, workers;
-  sched_getaffinity(0, sizeof before, &before);
-  CPU_ZERO(&mine);
-  CPU_SET(core, &mine);
-  sched_setaffinity(0, sizeof mine, &mine);
-  st_team_allow(2, &(uint64_t){3}, 8, 1000000);
-  int32_t times[LAST];
-  int64_t by_caller;
-  count(2, LAST, true, times, &by_caller);
-  while (!__atomic_load_n(&team.asleep, __ATOMIC_ACQUIRE)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-  count(2, LAST, true, times, &by_caller);
-  sched_setaffinity(0, sizeof before, &before);
-  sched_getaffinity(team.members[0].thread, sizeof workers, &workers);
-  return *(const uint64_t *)&workers;
-}
-int64_t stalled(void) { return __atomic_load_n(&held, __ATOMIC_ACQUIRE); }
-void stall(int32_t before_seat, int32_t in_piece) {
-  held = 0;
-  team.alone = 0; /* whatever calls before have met */
-  __atomic_store_n(&hold_in_piece, in_piece, __ATOMIC_RELEASE);
-  __atomic_store_n(&hold_before_seat, before_seat, __ATOMIC_RELEASE);
-}
-"""
-LAST = 39
-FLAGS = ("-O1", "-g", "-pthread", f"-DLAST={LAST}")
-
-
-def team(name: str, first: str = "") -> Any:
-    """Return a team of the test's own, of which up to four threads run."""
-    library = load_source(f"/* {name} */\n#define _GNU_SOURCE\n{first}{HARNESS}", FUNCTIONS, flags=FLAGS)
-    library.allow(4)
-    return library
-
-
-def counted(library: Any, threads: int, pieces: int, own: bool = True) -> tuple[list[int], int]:
-    """Return how often each piece was done, and how many the caller did."""
-    ffi = foreign_interface(FUNCTIONS)
-    times, by_caller = ffi.new("int32_t[]", pieces + 1), ffi.new("int64_t *")
-    library.count(threads, pieces, own, times, by_caller)
-    return list(times)[:pieces], by_caller[0]
-
 
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("threads", [1, 2, 3, 17, 5000])
@@ -169,6 +66,23 @@ def test_woken_workers_stay_off_the_core_of_the_caller() -> None:
     library = team("core")
     assert library.woken_from(0) == 0b10
     assert library.woken_from(1) == 0b01
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="other systems have no batch threads")
+def test_workers_take_cores_from_spinning_threads_of_the_process_alone() -> None:
+    """OpenMP's threads spin for milliseconds after each loop; cores that other processes hold would be taken back."""
+    library = team("rivals")
+    watched, long_ago = 60 * 10**6, 500 * 10**6
+    assert counted(library, 2, 40)[0] == [1] * 40
+    assert not library.rivals_hold(0, watched)
+    assert library.policy_of_worker() == os.SCHED_BATCH
+    assert not library.rivals_hold(2, 0)  # too soon to tell
+    assert not library.rivals_hold(2, long_ago)
+    assert any(library.rivals_hold(2, watched) for _ in range(5))  # other processes may have the cores now and then
+    assert library.policy_of_worker() == os.SCHED_OTHER
+    assert counted(library, 2, 40)[0] == [1] * 40
+    assert not library.rivals_hold(0, watched)
+    assert library.policy_of_worker() == os.SCHED_BATCH
 
 
 def test_callers_work_alone_for_a_while_after_workers_without_a_core() -> None:
