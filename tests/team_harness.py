@@ -18,7 +18,7 @@ int64_t times_alone(int64_t waited, int64_t ended_ago);
 void gather(void);
 uint64_t woken_from(int32_t core);
 int32_t rivals_hold(int32_t threads, int64_t nanoseconds);
-int32_t policy_of_worker(void);
+int32_t worker_gets(int32_t policy);
 """
 
 HARNESS = """
@@ -100,7 +100,13 @@ int32_t rivals_hold(int32_t threads, int64_t nanoseconds) { /* what the second o
   for (int32_t at = 0; at < threads; at++) pthread_join(rivals[at], NULL);
   return held;
 }
-int32_t policy_of_worker(void) { return sched_getscheduler(__atomic_load_n(&team.members[0].thread, __ATOMIC_RELAXED)); }
+int32_t worker_gets(int32_t policy) { /* within five seconds, as it may begin late */
+  for (int32_t wait = 0; wait < 5000; wait++, nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL)) {
+    const int32_t thread = __atomic_load_n(&team.members[0].thread, __ATOMIC_RELAXED);
+    if (thread && sched_getscheduler(thread) == policy) return 1;
+  }
+  return 0;
+}
 int64_t stalled(void) { return __atomic_load_n(&held, __ATOMIC_ACQUIRE); }
 void stall(int32_t before_seat, int32_t in_piece) {
   held = 0;

@@ -30,8 +30,8 @@ from .records import Taken
 from .states import States
 
 THREADS, COLUMNS = 2, 16
-ROWS = (100, 300, 1000, 2000, 6000)
-"""Rows of the matrices, whose products take 5 to 500 microseconds with one thread."""
+ROWS = (100, 300, 1000, 2000, 6000, 20_000)
+"""Rows of the matrices, whose products take 5 to 1000 microseconds with one thread."""
 
 WANTED = 1.03
 """The aim: the team's time over that of OpenMP's threads is at most this."""
@@ -46,6 +46,11 @@ _TURNS = 20
 
 _BLOCK = 2e-3
 """Seconds of a block, of 50 calls at least."""
+
+_WORTH_WAKING = 30
+"""Microseconds (``WORTH_WAKING`` of csrc/st_team_rivals.h)."""
+
+_COMPARED = ("team", "OpenMP", "team over OpenMP", "95% interval")
 
 _COMMAND = "python -m sparsetune.tuner.reports.openmp"
 _DECLARATION = "void st_openmp_run(void);"
@@ -134,13 +139,15 @@ def _block(call: Callable[[], Any]) -> float:
 
 def page(loops: list[Loop]) -> str:
     """Return the page of the figures."""
-    header = ("rows", "one thread", "team", "OpenMP", "team over OpenMP", "95% interval")
+    header = ("rows", "one thread", *_COMPARED, *(f"{name} in turn" for name in _COMPARED))
     return f"""# Short calls beside OpenMP
 
 SpMM with {COLUMNS} columns, {THREADS} threads, rows of 8 entries: microseconds per call in a loop, with the time that
 Python takes. Before each block of calls all threads sleep for {1e3 * _PAUSE:.0f} ms, and its first {_FIRST} calls are not timed. Blocks
 with one thread, with the team of this package and with OpenMP's threads take turns in one process; the object code is the same. Wanted: at
-most {WANTED} of OpenMP's time.
+most {WANTED} of OpenMP's time. *In turn*: a call of the team follows each call of OpenMP, whose threads spin for some milliseconds then and
+keep the team's from their cores; workers ask for shorter turns once they know that. Calls that take less than {_WORTH_WAKING:.0f} us with one
+thread are over before that pays.
 
 {States(loops).text}
 
@@ -151,8 +158,13 @@ Made by `{_COMMAND}` on an idle machine, from `openmp.csv`.
 
 
 def _row(loop: Loop) -> list[str]:
-    seconds = (f"{1e6 * found:.1f}" for found in (loop.serial, loop.team, loop.openmp))
-    return [str(loop.rows), *seconds, f"{loop.ratio:.2f}", f"{loop.low:.2f} to {loop.high:.2f}"]
+    apart = _compared(loop.team, loop.openmp, loop.ratio, loop.low, loop.high)
+    in_turn = _compared(loop.team_in_turn, loop.openmp_in_turn, loop.ratio_in_turn, loop.low_in_turn, loop.high_in_turn)
+    return [str(loop.rows), f"{1e6 * loop.serial:.1f}", *apart, *in_turn]
+
+
+def _compared(team: float, openmp: float, ratio: float, low: float, high: float) -> list[str]:
+    return [f"{1e6 * team:.1f}", f"{1e6 * openmp:.1f}", f"{ratio:.2f}", f"{low:.2f} to {high:.2f}"]
 
 
 @click.command()
