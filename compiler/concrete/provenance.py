@@ -171,8 +171,13 @@ class Provenance:
         return tested
 
     def possibly_out_of_bounds(self, variable: str, extents: Mapping[str, int] | None = None) -> bool:
-        """Return whether a variable, recovered from the loops that replaced it, may leave its range (section 5.3)."""
-        return any(relation.overruns(variable, self, extents or {}) for relation in self.relations_from(variable))
+        """Return whether a variable, recovered from the loops that replaced it, may leave its range (section 5.3).
+
+        Loops that do not go through stored entries in their order count through all positions of a level, those of other parents too.
+        """
+        counted = self.space(variable) == "position"
+        return any((counted and not relation.in_order) or relation.overruns(variable, self, extents or {})
+                   for relation in self.relations_from(variable))  # fmt: skip
 
     def divisible(self, variable: str, factor: int, extents: Mapping[str, int] | None = None) -> bool:
         """Return whether the length of a variable's range is known to be a multiple of ``factor``."""
