@@ -48,7 +48,12 @@ class Parts:
 
 
 def copy(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int, whole: int) -> None:
-    """Copy ``count`` elements from one place of an array to a place of another. How many this will have in the end changes nothing."""
+    """Copy elements into an array. How many this will have in the end changes nothing."""
+    _copied(array, at, source, first, count)
+
+
+def _copied(array: NDArray[Any], at: int, source: NDArray[Any], first: int, count: int) -> None:
+    """Copy ``count`` elements from one place of an array to a place of another."""
     check_range(array, at, at + count)
     check_range(source, first, first + count)
     array[at : at + count] = source[first : first + count]
@@ -59,7 +64,7 @@ def copy_part(array: NDArray[Any], at: int, parts: Parts, place: int, first: int
     if place not in parts.arrays:
         raise IndexError(f"nothing was left at place {place}")
     parts.arrays[place].check(first, count, True)
-    copy(array, at, parts.arrays[place].data, first, count, whole)
+    _copied(array, at, parts.arrays[place].data, first, count)
 
 
 # A table of pieces (csrc/st_pieces.h): how many are summed, a lock, then the sums, or counts, of all levels of one piece after another
@@ -160,17 +165,17 @@ def scan(array: NDArray[Any], count: int) -> None:
 
 def load_wide(row: NDArray[Any], array: NDArray[Any], first: int, count: int) -> None:
     """Copy consecutive elements of an array to the first places of a row."""
-    copy(row, 0, array, first, count)
+    _copied(row, 0, array, first, count)
 
 
 def load_wide_from(row: NDArray[Any], array: NDArray[Any], base: int, first: int, count: int) -> None:
     """Copy consecutive elements of an array, counted from ``base``, to the first places of a row."""
-    copy(row, 0, array, base + first, count)
+    _copied(row, 0, array, base + first, count)
 
 
 def store_wide(array: NDArray[Any], first: int, row: NDArray[Any], count: int) -> None:
     """Copy the first elements of a row to consecutive places of an array."""
-    copy(array, first, row, 0, count)
+    _copied(array, first, row, 0, count)
 
 
 def load_from(array: NDArray[Any], base: int, place: int) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,31 @@ def _table() -> Any:
     if counters is not None:
         table.threads, table.set_threads = (foreign_interface(_declarations()).cast("void *", place) for place in counters)
     return table
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold the BLAS of SciPy to the calling thread: its threads spin for a while after each product, on cores on which others are timed."""
+    told = _counts()
+    if told is None:
+        yield
+        return
+    count, change = told
+    before = count()
+    change(1)
+    try:
+        yield
+    finally:
+        change(before)
+
+
+@cache
+def _counts() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """Return the functions that get and set the number of threads of SciPy's BLAS; None if it has none."""
+    import scipy.linalg  # noqa: F401  # so that it is loaded
+
+    tell, change = next(_counters(), (None, None))
+    return None if tell is None or change is None else (ctypes.CFUNCTYPE(ctypes.c_int)(tell), ctypes.CFUNCTYPE(None, ctypes.c_int)(change))
 
 
 def _pointer(capsule: object) -> int:

@@ -6,6 +6,7 @@ No search can where they do not: 59 points drawn of 1,176, of which one is good,
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from functools import cache
@@ -21,6 +22,9 @@ LEADING = ("together", "twins", "noisy")
 
 HIDDEN = ("elsewhere", "narrow", "crashing", "misranked")
 """Tables in which the best structure begins like any other, or not at all: some points of all have to be tried."""
+
+BEATEN = ("misranked", "local")
+"""Local search begins with every structure, which suits a ranking that is wrong where there are few: 20 pairs of 20 against 17."""
 
 
 def chance(table: TruthTable, trials: int = TRIALS) -> float:
@@ -57,12 +61,11 @@ def test_decoys_do_not_keep_a_search_from_the_best(kind: str) -> None:
     assert reached(kind, "two-level") >= 0.9 * SEEDS
 
 
-@pytest.mark.parametrize("kind", [*LEADING, *HIDDEN])
-@pytest.mark.parametrize("rival", ["tpe", "local"])
+@pytest.mark.parametrize(
+    ("kind", "rival"), [pair for pair in itertools.product((*LEADING, *HIDDEN), ("tpe", "local")) if pair != BEATEN]
+)
 def test_no_rival_is_better(kind: str, rival: str) -> None:
     """By more than one pair of ten, which is luck."""
-    if (kind, rival) == ("misranked", "local"):
-        pytest.skip("it begins with every structure, which suits a ranking that is wrong where there are few: 20 pairs of 20 against 17")
     assert reached(kind, "two-level", 10) >= reached(kind, rival, 10) - 1
 
 

@@ -8,9 +8,12 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pytest
+from sparsetune.compiler.native import blas
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.space.decorations import BUILD
 from sparsetune.compiler.space.template import Hole, Template, opened
+from sparsetune.tuner.search import surrogate
 from sparsetune.tuner.search.refinement import Refinement
 from sparsetune.tuner.search.samplers import SAMPLERS, Search
 from sparsetune.tuner.search.space import Point, Space
@@ -53,6 +56,29 @@ def are_beside(point: Point, begin: Point) -> bool:
     places = [(rank.index(one), rank.index(other)) for rank, one, other in zip(ranks, point.values, begin.values, strict=True)]
     apart = [abs(one - other) for one, other in places]
     return point.template == begin.template and (sum(map(bool, apart)) == 1 or (apart[1] == 0 and apart == [1, 0, 1]))
+
+
+def test_no_threads_of_a_library_spin_beside_what_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = blas._counts()
+    if found is None:
+        pytest.skip("SciPy's BLAS has no threads")
+    count, change = found
+    before, seen = count(), []
+
+    def watched(*given: object, **more: object) -> object:
+        seen.append(count())
+        raise ValueError("no matrix")
+
+    monkeypatch.setattr(surrogate, "cholesky", watched)
+    times = {point: math.log(seconds(point)) for point in all_points()[:30]}
+    change(2)
+    try:
+        with pytest.raises(ValueError, match="no matrix"):
+            Surrogate(SPACE).expected(times, all_points()[40:60])
+        assert seen == [1]
+        assert count() == 2
+    finally:
+        change(before)
 
 
 def test_nothing_is_known_of_a_search_that_has_not_begun() -> None:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
 
 from ...compiler.frozen import frozen
+from ...compiler.native.blas import one_thread
 from ...compiler.space.decorations import BUILD
 from .allocator import Expected, similarity
 from .roles import keys, role
@@ -32,7 +34,7 @@ _MEAN = 9.0  # prior variance of the mean of all points, over that of points aro
 _NOISE = 0.002  # share of the variance that no part explains: errors of measurement
 _PRIOR, _DEVIATION = 3.0, 0.3  # what the standard deviation of logarithms is taken for, and how many measurements that is worth
 _TREND = 0.3  # share of the variance by which structures at the end of the static ranking are slower
-_MOST = 300  # points that are looked at, since time grows with their cube: the fastest and the latest
+_MOST = 160  # points that are looked at, since time grows with their cube: the fastest and the latest
 
 _MIXTURES = ((0.6, 0.1, 0.3), (0.35, 0.3, 0.35), (0.2, 0.1, 0.7), (0.6, 0.35, 0.05))
 """Shares of the variance: of structures, of values in all structures, of values together in one."""
@@ -91,6 +93,10 @@ class Surrogate:
             times: logarithms of times of other points, in the order in which they were told.
             points: of which to tell.
         """
+        with one_thread():
+            return self._expected(times, points)
+
+    def _expected(self, times: Mapping[Point, float], points: Sequence[Point]) -> Expected:
         told = list(times)
         if len(told) > _MOST:
             fast = set(sorted(told, key=times.__getitem__)[: _MOST // 2])
@@ -100,18 +106,18 @@ class Surrogate:
         fits = (self._fit(seen, logs, reach) for reach in _REACHES)
         best = max((fit for some in fits for fit in some), key=lambda fit: fit.likelihood)
         across = _mixed(best.weights, self._parts(seen, asked, best.reach))
-        pulls = np.linalg.solve(best.lower, across)
+        pulls = solve_triangular(best.lower, across, lower=True, check_finite=False)
         own = 1 + _MEAN + _TREND * self._ranks(asked) ** 2 + _NOISE
         variance = best.scale * np.maximum(own - np.einsum("ij,ij->j", pulls, pulls), _NOISE)
-        return Expected(best.middle + pulls.T @ best.white, np.sqrt(variance), np.full(len(points), len(told) + _PRIOR))
+        return Expected(best.middle + np.einsum("ij,i->j", pulls, best.white), np.sqrt(variance), np.full(len(points), len(told) + _PRIOR))
 
     def _fit(self, seen: _Features, logs: Vector, reach: float) -> Iterator[_Fit]:
         """Yield how well each mixture explains times."""
         count, middle, parts = len(logs), float(np.median(logs)), self._parts(seen, seen, reach)
         for mixture in _MIXTURES:
             weights = (*mixture, _MEAN, _TREND)
-            lower = np.linalg.cholesky(_mixed(weights, parts) + _NOISE * np.eye(count))
-            white = np.linalg.solve(lower, logs - middle)
+            lower = cholesky(_mixed(weights, parts) + _NOISE * np.eye(count), lower=True, check_finite=False)
+            white = solve_triangular(lower, logs - middle, lower=True, check_finite=False)
             scale = (float(white @ white) + _PRIOR * _DEVIATION**2) / (count + _PRIOR)
             likelihood = -(count + _PRIOR) / 2 * math.log(scale) - float(np.log(np.diag(lower)).sum())
             yield _Fit(likelihood, lower, white, scale, middle, weights, reach)
