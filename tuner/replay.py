@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -24,6 +25,7 @@ from ..compiler.schedule.schedule import Schedule
 from .answers import RECORDINGS, answer_folder, make_room
 from .match import Match
 from .recording import COMPARISONS, OPERATIONS, Step
+from .together import together
 from .written import write_whole
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ def replayed(kind: str, operands: Mapping[str, Any]) -> Match | None:
     runs = _read(kind)
     if not runs:
         return None
+    _import_together(runs)
     try:
         end = followed(runs, Operands(operands).answer)
         return None if end is None else Match(Schedule.shown_as(end[1]), end[2], note=end[3])
@@ -135,6 +138,16 @@ def merged(runs: Runs, steps: list[Step]) -> Runs:
                 known[5] = len(runs)
                 return [*runs, steps[number + 1 :]] if len(runs) < MOST else [steps]
     return runs
+
+
+def _import_together(runs: Runs) -> None:
+    """Import what answers the questions of recordings, where that was not done yet."""
+    names = {"sketches", *(step[1].partition(".")[0] for steps in runs for step in steps if step[0] == "ask")}
+    new = sorted(name for name in names if f"{__package__}.{name}" not in sys.modules)
+    if new:
+        with together("alike"):
+            for name in new:
+                import_module(f".{name}", __package__)
 
 
 @cache

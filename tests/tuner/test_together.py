@@ -134,4 +134,28 @@ def test_processes_write_at_once(tmp_path: Path) -> None:
     first = [run.communicate()[0].splitlines() for run in [begun() for _ in range(3)]]
     assert len({match for match, _ in first}) == 1
     assert begun().communicate()[0].splitlines() == [first[0][0], "_Loader"]
-    assert len(list((tmp_path / "code").iterdir())) == 1
+    assert {file.name.partition("-")[0] for file in (tmp_path / "code").iterdir()} == {"known", "lookup"}
+
+
+ALIKE = """
+import sys
+import numpy as np, scipy.sparse
+import sparsetune as st
+matrix = scipy.sparse.random_array((300, 200), density=0.05, rng=np.random.default_rng(int(sys.argv[1])), format="csr")
+st.lookup("y(i) = A(i,j) * x(j)", dict(A=matrix, x=np.ones(200)), threads=2, database="/nowhere/s.sqlite")
+modules = [sys.modules.get(f"sparsetune.tuner.{name}") for name in ("asking", "sketches", "model")]
+print(*(type(getattr(module, "__loader__", None)).__name__ for module in modules))
+"""
+
+
+def test_lookups_of_what_is_like_something_known_import_from_one_file_too(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"SPARSETUNE_CACHE": str(tmp_path / "kernels"), "SPARSETUNE_ANSWERS": str(tmp_path / "answers")}
+
+    def begun(seed: int) -> list[str]:
+        command = [sys.executable, "-c", ALIKE, str(seed)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    begun(0)  # finds a choice, and records how
+    begun(1)
+    assert begun(2) == ["_Loader", "_Loader", "NoneType"]

@@ -42,7 +42,10 @@ def _compute_all() -> ModuleType:
 @cache
 def lookups() -> ModuleType:
     """Import what looks schedules up."""
-    from .. import asking as module
+    from ..together import together
+
+    with together("known"):
+        from .. import asking as module
 
     return module
 
