@@ -66,14 +66,16 @@ static int64_t spent_by_rivals(void) {
   return time + spent(CLOCK_PROCESS_CPUTIME_ID); /* last: it has of the others what they had at their last tick, or when they were asked */
 }
 
-/* A call missed workers: return whether rivals held a core, for a quarter of the time since a call missed some before, and let workers
-   take cores then, and only then. Several threads may be here at once, which may lose a reading. */
+/* A call missed workers: return whether rivals held a core, for a quarter of the time since a call of this thread missed some before, and
+   let workers take cores then, and only then. Several threads may be here at once, which may lose a reading. */
 static bool rivals_hold_cores(void) {
+  static __thread char caller; /* its place tells callers apart: the time of another one would count as that of a rival */
   const int64_t at = now(), since = at - __atomic_load_n(&team.missed, __ATOMIC_RELAXED);
   if (since < WATCHED) return __atomic_load_n(&team.takes, __ATOMIC_RELAXED);
   const int64_t spent = spent_by_rivals(), before = __atomic_exchange_n(&team.rivals, spent, __ATOMIC_RELAXED);
   __atomic_store_n(&team.missed, at, __ATOMIC_RELAXED);
-  if (since < LONG_AGO) let_workers_take_cores(4 * (spent - before) > since);
+  const bool same = __atomic_exchange_n(&team.reader, &caller, __ATOMIC_RELAXED) == &caller;
+  if (same && since < LONG_AGO) let_workers_take_cores(4 * (spent - before) > since);
   return __atomic_load_n(&team.takes, __ATOMIC_RELAXED);
 }
 

@@ -53,6 +53,7 @@ static struct {
   int64_t alone_calls;          /* counts calls that worked alone for that reason, and long calls to which not all workers came */
   uint32_t lost;                /* counts workers that have lost their core in a job */
   int64_t missed, rivals;       /* when a call missed workers, and what time rivals had spent by then (st_team_rivals.h) */
+  const void *reader;           /* the caller that found that out */
   bool takes;                   /* whether workers take cores away */
   st_member members[MOST_WORKERS];
 } team;

@@ -85,6 +85,18 @@ def test_workers_take_cores_from_spinning_threads_of_the_process_alone() -> None
     assert library.worker_gets(os.SCHED_BATCH)
 
 
+def test_the_time_of_another_caller_is_not_that_of_a_rival() -> None:
+    library = team("callers")
+    watched, held = 60 * 10**6, []
+    assert counted(library, 2, 40)[0] == [1] * 40
+    assert not library.rivals_hold(0, watched)
+    other = threading.Thread(target=lambda: held.append(library.rivals_hold(0, watched)))
+    other.start()
+    other.join()
+    assert held == [0]  # this thread has computed for longer than was watched
+    assert not library.rivals_hold(0, watched)
+
+
 def test_callers_work_alone_for_a_while_after_workers_without_a_core() -> None:
     library = team("alone")
     second = 10**9
