@@ -52,7 +52,8 @@ def test_the_picture_shows_where_entries_are() -> None:
     assert (len(large), len(large[0])) == (26, 74)
 
 
-def test_a_picture_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARSETUNE_DATA", raising=False)
     path = write_spy(tensor(ARROW, "csr"), tmp_path / "spy.png", "arrow")
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     with pytest.raises(DataError, match=r"cannot write .*none/spy.png: No such file"):
