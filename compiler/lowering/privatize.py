@@ -34,6 +34,7 @@ from ..ir.nodes import (
     Var,
 )
 from ..levels.level import Level
+from ..notation.nodes import Access
 from ..workspaces.levels import Storage
 from .context import Context
 from .parameters import THREADS
@@ -112,13 +113,17 @@ class NeedsCopies(Step):
     copies: PrivateCopies
 
 
-def copy_names(names: Names, written: Iterable[str], across: bool) -> dict[tuple[str, bool], CopyNames]:
+def copy_names(names: Names, written: Iterable[Access], across: bool) -> dict[tuple[str, bool], CopyNames]:
     """Return the names for private copies of the tensors that a parallel loop writes; ``across``: also of partial ones."""
-    return {(tensor, partial): _named(names, tensor) for tensor in written for partial in ((True, False) if across else (False,))}
+    indices: dict[str, tuple[str, ...]] = {}
+    for access in written:
+        indices[access.tensor] = access.indices if indices.get(access.tensor, access.indices) == access.indices else ()
+    partials = (True, False) if across else (False,)
+    return {(tensor, partial): _named(names, tensor, some) for tensor, some in indices.items() for partial in partials}
 
 
-def _named(names: Names, tensor: str) -> CopyNames:
-    return CopyNames(*(names.permanent(wish) for wish in ("share", *(f"{tensor}_{part}" for part in _PARTS))))
+def _named(names: Names, tensor: str, indices: tuple[str, ...]) -> CopyNames:
+    return CopyNames(indices, *(names.permanent(wish) for wish in ("share", *(f"{tensor}_{part}" for part in _PARTS))))
 
 
 def private_copies(context: Context, scope: Scope, stored: Storage) -> PrivateCopies:
@@ -127,14 +132,17 @@ def private_copies(context: Context, scope: Scope, stored: Storage) -> PrivateCo
     partial = loop.part == "earlier"
     names = loop.copies[stored.name, partial]
     share, stride, first, begin = (Var(name, I64) for name in (names.share, names.stride, names.first, names.begin))
-    fixed = () if partial else tuple(_fixed(context, loop.outside, stored))
+    fixed = () if partial else tuple(_fixed(context, loop.outside, stored, names.indices))
     return PrivateCopies(stored, names.array, share, stride, names.spans, first, fixed, begin if partial else None)
 
 
-def _fixed(context: Context, outside: Scope, stored: Storage) -> Iterator[Value]:
-    """Yield the coordinates of leading levels that have values outside the parallel loop; none if positions are not row-major."""
+def _fixed(context: Context, outside: Scope, stored: Storage, indices: tuple[str, ...]) -> Iterator[Value]:
+    """Yield the coordinates of leading levels that have values outside the parallel loop and are the same for all that it writes; none if
+    positions are not row-major."""
     value = known(context, outside)
     for level in stored.levels if all(level.kind.full for level in stored.levels) else ():
+        if level.index not in indices:
+            return
         try:
             yield value(level.index)
         except UnknownIndexError:

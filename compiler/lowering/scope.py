@@ -49,8 +49,12 @@ class Clip:
 
 @frozen
 class CopyNames:
-    """The names in generated code of what belongs to the private copies of one tensor (``privatize.PrivateCopies``)."""
+    """The names in generated code of what belongs to the private copies of one tensor (``privatize.PrivateCopies``).
 
+    ``indices`` are those by which the loop writes it; none if it does so by several accesses, which may differ in them.
+    """
+
+    indices: tuple[str, ...]
     share: str
     stride: str
     array: str

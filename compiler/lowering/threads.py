@@ -46,7 +46,7 @@ def threaded(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         raise ScheduleError(f"parallelize({forall.index}, cpu_thread): the loop over {around} around it is parallel already")
     runs = forall.tag.chunking in (None, "static") and forall.tag.chunk is None
     race = forall.tag.race
-    written = dict.fromkeys(assign.target.tensor for assign in forall.assignments) if race in PRIVATE else {}
+    written = [assign.target for assign in forall.assignments] if race in PRIVATE else []
     across = runs and any(isinstance(node, Unless) for node in walk(forall.body))
     copies = copy_names(context.names, written, across)
     inside = scope.threaded(ParallelLoop(forall.index, scope, race, str(forall.tag.unit), runs, copies=copies))

@@ -176,6 +176,18 @@ def test_shares_have_copies_of_what_they_add_to_in_earlier_rows_alone(schedule: 
     assert 0 < four - one < 3 * (3 * band + 2 * 4)  # zeros, sums and what is known of each share but the first
 
 
+@pytest.mark.parametrize("race", ["temporary", "parallel_reduction, dynamic, 1"])
+def test_copies_inside_a_loop_over_rows_have_what_is_added_across_the_diagonal(race: str) -> None:
+    """The stored half adds to the row at hand alone, the other half to any row."""
+    matrix, dense = symmetric(40), np.random.default_rng(1).random((40, 6))
+    kernel = st.compile("y(i) = A(i,j) * X(j,k)", {"A": FORM}, schedule=f"reorder(i, k, j); parallelize(k, cpu_thread, {race})")
+    for threads in (1, 2, 3):
+        bound = kernel.bind(A=matrix, X=dense, threads=threads)
+        found, _ = interpreted(bound)
+        assert np.allclose(found, (matrix @ dense).sum(axis=1))
+        assert np.allclose(bound(), found)
+
+
 @pytest.mark.parametrize(
     "schedule", ["", "reorder(i, k, j)", "parallelize(i, cpu_thread, no_races, static)", "split(k, k0, k1, 4); reorder(k0, i, j, k1)"]
 )
