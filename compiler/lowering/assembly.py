@@ -13,7 +13,7 @@ positions are known only after counting.
 from __future__ import annotations
 
 from ..frozen import frozen
-from ..ir.arithmetic import ONE, ZERO, add, compare, integer, multiply, subtract
+from ..ir.arithmetic import ONE, ZERO, add, compare, integer, minimum, multiply, subtract
 from ..ir.names import Names
 from ..ir.nodes import (
     BOOL,
@@ -187,7 +187,7 @@ class Assembly(ResultTree):
         """
         if self.last < 0:
             return [*self.blank_values(self.block(-1)), *self.shared_room()]
-        entries = add(expected, integer(START))
+        entries = self.room(expected)
         steps: list[Step] = [
             Declare(self.capacity, multiply(entries, self.block(self.last))),
             Allocate(self.values, self.value_type, self.capacity),
@@ -208,6 +208,12 @@ class Assembly(ResultTree):
             parents = self.parents(entry.head) if self.stored_above(entry.head) is None else integer(START)
             steps += [Declare(pos_capacity, add(parents, ONE)), Allocate(entry.pos, I64, pos_capacity, zero=True)]
         return steps
+
+    def room(self, expected: Value) -> Value:
+        """Return for how many entries there is room at first where so many are expected: for some more, but where they have dense levels
+        below them, and are large, for no more than the outermost level has coordinates."""
+        entries = add(expected, integer(START))
+        return minimum(entries, self.levels[0].extent) if self.last == 0 and self.block(0) != ONE else entries
 
     def blank_values(self, length: Value) -> list[Step]:
         """Return the steps that make the array of values and fill it with ``zero``."""

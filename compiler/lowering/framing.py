@@ -43,7 +43,7 @@ def framed(context: Context, results: tuple[Access, ...], statement: Stmt, steps
     if context.assembly is not None:
         made = bool(steps)  # without steps, nothing is appended
         assembly = replace(context.assembly, inserted=context.assembly.inserted and made, apart=context.assembly.apart and made)
-        begin = [] if assembly.inserted or assembly.apart else assembly.begin(expected_entries(context))
+        begin = [] if assembly.inserted or assembly.apart else assembly.begin(expected_entries(context, assembly))
         last = placed(assembly, context.names, in_threads=_in_threads(steps))
         return Steps((*begin, *before, *steps, *assembly.end(), *last, *after))
     for result in results:

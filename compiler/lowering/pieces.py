@@ -57,7 +57,7 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
     """Return the parallel loop of a forall, and the steps that put the entries of its threads together."""
     assembly = scope.assembly
     assert assembly is not None
-    threads, expected = context.size_parameter(THREADS), expected_entries(context)
+    threads, expected = context.size_parameter(THREADS), expected_entries(context, assembly)
     parts = _parts(assembly, context.names)
     own = _owned(assembly, parts)
     steps = dealt(context, replace(scope, assembly=own), forall, loop_of)
@@ -76,7 +76,7 @@ def appended(context: Context, scope: Scope, forall: Forall, loop_of: Loop) -> l
         Declare(size, _size(loop, threads)),
         Declare(pieces.count, ceiling_quotient(_iterations(loop), size)),
         *_shared(assembly),
-        *pieces.begin(add(expected, integer(START)), threads),
+        *pieces.begin(assembly.room(expected), threads),
         pieces.loop(loop, size, own.reserve(size) if once else []),
         *pieces.end(),
     ]

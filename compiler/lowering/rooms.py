@@ -5,25 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.nodes import Assign, Forall, Stmt, Where, assignments, targets
-from ..ir.arithmetic import ZERO, add, integer, maximum, minimum, multiply, subtract
+from ..ir.arithmetic import ONE, ZERO, add, integer, maximum, minimum, multiply, quotient, subtract
 from ..ir.nodes import Step, Value
 from .assembly import Assembly
 from .context import Context
 from .scope import Scope
 
-GENEROUS, ENOUGH = 64, 2**24  # first room of a result of unknown size: a multiple of the operands' entries, and the most entries
+GENEROUS, ENOUGH = 64, 2**24  # first room of a result of unknown size: a multiple of the operands' entries, and the most components
 
 
-def expected_entries(context: Context) -> Value:
-    """Return the number of entries for which an assembled result gets room at first.
+def expected_entries(context: Context, assembly: Assembly) -> Value:
+    """Return the number of appended entries for which an assembled result gets room at first.
 
     A sum has at most as many as its operands store. A result of a workspace may have many more. Pages that are never
-    touched cost nothing, while growing an array copies its elements.
+    touched cost nothing, while growing an array copies its elements. But more than the machine has is refused, even untouched, and entries
+    above dense levels are as large as these.
     """
-    stored = _stored_entries(context)
-    if not any(workspace.indices for workspace in context.program.workspaces):
-        return stored
-    return maximum(stored, minimum(multiply(stored, integer(GENEROUS)), integer(ENOUGH)))
+    expected = _stored_entries(context)
+    if any(workspace.indices for workspace in context.program.workspaces):
+        most = quotient(integer(ENOUGH), maximum(assembly.block(assembly.last), ONE))
+        expected = maximum(expected, minimum(multiply(expected, integer(GENEROUS)), most))
+    return expected
 
 
 def _stored_entries(context: Context) -> Value:
