@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from .library import CSRC, declared_in, foreign_interface
@@ -24,6 +25,10 @@ _THREADS = (
 )
 """The functions that get and set the number of threads in the libraries on which SciPy is built: OpenBLAS, MKL, BLIS. Others have no
 threads."""
+
+
+_HELD = Lock()
+"""Who holds the BLAS to one thread: two at once would take each other's number for the one before."""
 
 
 def join_blas(library: Any) -> None:
@@ -53,12 +58,13 @@ def one_thread() -> Iterator[None]:
         yield
         return
     count, change = told
-    before = count()
-    change(1)
-    try:
-        yield
-    finally:
-        change(before)
+    with _HELD:
+        before = count()
+        change(1)
+        try:
+            yield
+        finally:
+            change(before)
 
 
 @cache

@@ -3,6 +3,7 @@ st_slices.c, st_strided.c, st_transpose.c, st_check.c."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ResourceError
@@ -236,11 +237,13 @@ class NativeKernels(NumpyKernels):
         return out_pos, out_crd, out_values
 
     def _transposing_room(self, crd: NDArray[Any], columns: int, values: NDArray[Any], *made: NDArray[Any]) -> NDArray[Any] | None:
-        """Return memory that helps to transpose entries; None if none would."""
+        """Return memory that helps to transpose entries; None if none would, or there is none."""
         wide = int(any(array.itemsize == 8 for array in (crd, *made)))
         cache = this_machine().last_level_cache
         room = self._lib.st_transpose_room(len(crd), columns, self._at(crd), wide, values.itemsize, cache)
-        return pooled_empty(room, np.uint8) if room else None
+        with suppress(ResourceError):
+            return pooled_empty(room, np.uint8) if room else None
+        return None
 
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
         return self.check_segments_at(*self._index(pos), *self._index(crd), len(pos) - 1, stored, extent)

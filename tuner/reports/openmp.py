@@ -47,9 +47,6 @@ _TURNS = 20
 _BLOCK = 2e-3
 """Seconds of a block, of 50 calls at least."""
 
-_WORTH_WAKING = 30
-"""Microseconds (``WORTH_WAKING`` of csrc/st_team_rivals.h)."""
-
 _COMPARED = ("team", "OpenMP", "team over OpenMP", "95% interval")
 
 _COMMAND = "python -m sparsetune.tuner.reports.openmp"
@@ -146,8 +143,8 @@ SpMM with {COLUMNS} columns, {THREADS} threads, rows of 8 entries: microseconds 
 Python takes. Before each block of calls all threads sleep for {1e3 * _PAUSE:.0f} ms, and its first {_FIRST} calls are not timed. Blocks
 with one thread, with the team of this package and with OpenMP's threads take turns in one process; the object code is the same. Wanted: at
 most {WANTED} of OpenMP's time. *In turn*: a call of the team follows each call of OpenMP, whose threads spin for some milliseconds then and
-keep the team's from their cores; workers ask for shorter turns once they know that. Calls that take less than {_WORTH_WAKING} us with one
-thread are over before that pays.
+keep the team's from their cores; workers ask for shorter turns once they know that. Calls that
+are over before a sleeping worker is awake gain nothing.
 
 {States(loops).text}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sparsetune.compiler.errors import DataError
+from sparsetune.compiler.errors import DataError, ResourceError
 from sparsetune.compiler.native.machine import CacheLevel, this_machine
 from sparsetune.compiler.storage import aligned, kernels, native_kernels
 from sparsetune.compiler.storage.construct import check_range, tensor
@@ -256,6 +256,23 @@ def test_entries_all_over_a_large_matrix_are_transposed_by_blocks(
     rows = np.repeat(np.arange(len(pos) - 1, dtype=np.int32), 10)
     found = zip(native.transpose_entries(rows, crd, values, columns), numpy.transpose(pos, crd, values, columns), strict=True)
     assert all(np.array_equal(got, expected) for got, expected in found)
+
+
+def test_entries_are_transposed_without_room_too(pair: tuple[kernels.Kernels, NumpyKernels], monkeypatch: pytest.MonkeyPatch) -> None:
+    native, numpy = pair
+    assert isinstance(native, NativeKernels)
+    machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(3, 2**22, 64, 2)))
+    monkeypatch.setattr(native_kernels, "this_machine", lambda: machine)
+    crd, columns = scattered("all over", np.random.default_rng(13))
+    values, pos = np.arange(COUNT, dtype=np.float64), np.arange(0, COUNT + 1, 10, dtype=np.int32)
+    assert native._transposing_room(crd, columns, values) is not None
+
+    def refused(count: int, dtype: object) -> np.ndarray:
+        raise ResourceError("there is no memory")
+
+    monkeypatch.setattr(native_kernels, "pooled_empty", refused)
+    for got, expected in zip(native.transpose(pos, crd, values, columns), numpy.transpose(pos, crd, values, columns), strict=True):
+        assert np.array_equal(got, expected)
 
 
 def test_large_results_lie_where_others_lay_that_are_not_used(
