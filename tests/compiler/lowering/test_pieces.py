@@ -102,7 +102,7 @@ def test_pieces_for_which_the_result_has_no_room_are_joined_at_the_end(case: str
     expression, formats, shape = CASES[case]
     given = operands(expression, formats, shape)
     expected = st.compile(expression, formats)(threads=1, **given)
-    monkeypatch.setattr(pieces, "expected_entries", lambda _context: ZERO)
+    monkeypatch.setattr(pieces, "expected_entries", lambda _context, _assembly: ZERO)
     monkeypatch.setattr(pieces, "START", room)
     compiled = compile_kernel(expression, formats, {}, f"parallelize(i, cpu_thread, no_races, dynamic, {room + 2})")
     bound = compiled.default_kernel.bind(threads=3, **given)
