@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
-from itertools import chain
+from dataclasses import field, replace
+from itertools import chain, islice
 from math import prod
 
 from ..concrete.concretize import concretize
@@ -34,7 +34,7 @@ from .library import schedules_for
 from .memory import memory_of
 from .openings import opened_stages
 from .selection import DRAWN, ENCODINGS, RULES_ALONE, TILES, UNDOMINATED, Selection
-from .situation import Situation, Structure, further
+from .situation import FEW_FACTORS, Situation, Structure, further
 from .structures import structures
 from .template import Hole, Template
 
@@ -110,7 +110,8 @@ def candidates(
         formats: a format for every tensor, the result included.
         extents: known extents by index; those of dense indices choose between registers and blocks.
         threads: with one thread no loop is parallel.
-        deadline: once it is over, what was found by then is returned, the default at least.
+        deadline: once it is over, what was found by then is returned: the default at least, and of long products, whose default is
+            hopeless, one forest.
         lengths, fibres: extents of all indices, and positions of every level of the sparse operands, where operands are at hand.
         selection: which part of the space is listed.
         semiring: (add, multiply).
@@ -132,6 +133,9 @@ def candidates(
             if key not in seen and (len(kept) < MAX_CANDIDATES or not candidate.is_by_rule):
                 seen.add(key)
                 kept.append(candidate)
+    if not any(one.origin.startswith("forest") for one in kept) and selection.keeps("forest"):
+        unhurried = _Listing(assignment, replace(situation, deadline=Deadline()), threads, selection, target)
+        kept.extend(unhurried.long_forest())
     return tuple(kept)
 
 
@@ -162,6 +166,13 @@ class _Listing:
             from .forests.structures import forest_structures
 
             yield from forest_structures(self._assignment, self._situation)
+
+    def long_forest(self) -> Iterator[Candidate]:
+        """Yield one candidate of the forest of least work of a product of more than ``FEW_FACTORS`` factors, of which few are examined."""
+        if len(product_factors(flatten(self._assignment.value))) > FEW_FACTORS:
+            for structure in islice(self._forests(), 1):
+                every = (self._candidate(structure, style) for style in self._styles(structure))
+                yield from islice(chain.from_iterable(every), 1)
 
     def _styles(self, structure: Structure) -> Iterator[Decoration]:
         """Yield the directives that give loops to threads, or to the units of a GPU."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from sparsetune.compiler.deadline import Deadline
 from sparsetune.compiler.schedule.addresses import enclosing_loops, leaves
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.space.forests.bound import LeastWork
@@ -46,6 +47,16 @@ def test_chains_are_multiplied_two_at_a_time(count: int, form: str | None) -> No
     assert max(len(enclosing_loops(program.statement, address)) for address, _ in leaves(program.statement)) <= 4
     result = st.evaluate(text, operands, output_format=form, threads=1)
     np.testing.assert_allclose(result if form is None else result.to_numpy(), reduce(matmul, operands.values()).toarray(), rtol=1e-9)
+
+
+def test_a_forest_is_chosen_however_slow_the_machine_is() -> None:
+    """The time for a choice may be over before the first forest is found; the default of a long chain never ends."""
+    text, operands = chain(20)
+    problem = make_problem(text, operands, "csr", threads=1)
+    chosen = model_choice(problem, Deadline(0.0))
+    assert chosen is not None
+    found = problem.concretized()
+    assert len(found.program.workspaces) < len(apply_schedule(found.program, chosen, found.formats, problem.constants).workspaces)
 
 
 def test_a_vector_at_the_end_is_multiplied_first() -> None:
