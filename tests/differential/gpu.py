@@ -35,7 +35,7 @@ from .drawer import Drawer, chains
 from .gpu_templates import searched_templates
 from .runner import Failure, SomeCase, last_lines
 from .scheduled import MANY_ROWS, SHAPES, Scheduled, _difference, kinds_of, random_draw
-from .whole_numbers import operands, reference
+from .whole_numbers import reference
 
 TARGET = "cuda" if find_program("nvidia-smi") else "cuda-executor"
 """What runs the kernels of tests: the GPU of this machine, or the executor where it has none."""
@@ -88,8 +88,8 @@ def compiled(case: Scheduled, target: str = TARGET) -> Kernel:
 def fault(case: Scheduled, made: Kernel, patterns: Sequence[tuple[int, str]]) -> str | None:
     """Run a case on some shapes and patterns; return what is wrong with the first wrong result, or None."""
     for number, pattern in patterns:
-        shape = {**SIZES[number], **dict(case.extents)}
-        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng(number), case.dtype)
+        shape = case.extents_in(SIZES[number])
+        arrays = case.operands(shape, pattern, np.random.default_rng(number))
         wrong = _difference(case, made.bind_operands(arrays)(), reference(case.expression, arrays, shape))
         if wrong:
             return f"{wrong}, shape {shape}, {pattern}"

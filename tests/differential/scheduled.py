@@ -36,23 +36,24 @@ LONG = 0.01
 
 EXPRESSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("y(i) = A(i,j) * x(j)", ("A=csr", "A=csc", "A=dcsr", "A=coo", "", "A=csr x=compressed", "A=csc x=compressed", "A=dcsr x=compressed",
-                              "A=csr y=compressed")),
-    ("Y(i,k) = A(i,j) * X(j,k)", ("A=csr", "A=csc", "A=dcsr", "A=coo", "A=csr X=csr")),
+                              "A=csr y=compressed", "A=dm")),
+    ("Y(i,k) = A(i,j) * X(j,k)", ("A=csr", "A=csc", "A=dcsr", "A=coo", "A=csr X=csr", "A=dm")),
     ("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", ("B=csr Z=csr", "B=csr", "B=dcsr Z=dcsr", "B=csc Z=csc", "B=coo Z=coo")),
     ("T(i,j) = B(i,j,k) * c(k)", ("B=csf T=dcsr", "B=csf", "B=dss T=csr", "B=coo", "B=csf c=compressed")),
     ("T(i,j,l) = B(i,j,k) * C(k,l)", ("B=csf T=ssd", "B=csf", "B=dss", "B=coo")),
     ("M(i,l) = B(i,j,k) * C(j,l) * D(k,l)", ("B=csf", "B=dss", "B=coo", "B=csf M=csr", "B=csf C=csr D=csr M=csr")),
     ("R(i,l,m) = B(i,j,k) * C(j,l) * D(k,m)", ("B=csf", "B=dss")),
     ("C(i,j) = A(i,k) * B(k,j)", ("A=csr B=csr C=csr", "A=csr B=csr", "A=dcsr B=dcsr C=dcsr", "A=csc B=csc C=csc", "A=csr B=csc C=csr",
-                                  "A=coo B=csr", "")),
+                                  "A=coo B=csr", "A=dm B=csr", "A=csr B=dm", "")),
     ("Z(i,j) = B(i,j) + C(i,j)", ("B=csr C=csr Z=csr", "B=csr C=csr", "B=dcsr C=dcsr Z=dcsr", "B=coo C=coo", "B=dcsr C=csr Z=csr",
                                   "B=csr Z=csr C=coo")),
     ("a = B(i,j) * C(i,j)", ("B=csr C=csr", "B=dcsr C=csr", "B=csr")),
     ("Z(i,j) = B(i,j) + C(i,j) + D(i,j)", ("B=csr C=csr D=csr Z=csr", "B=csr C=dcsr", "B=dcsr C=dcsr D=coo Z=dcsr")),
     ("Z(i,j) = B(i,j) * C(i,j) + D(i,j)", ("B=csr C=csr D=csr Z=csr", "B=dcsr C=csr D=csr", "B=csr D=dcsr Z=dcsr")),
     ("Z(i,j) = B(i,j) * C(i,j) * D(i,j)", ("B=csr C=csr D=csr Z=csr", "B=dcsr C=csr D=coo Z=csr")),
-    ("y(i) = A(i,j) * x(j) + b(i)", ("A=csr", "A=csr b=compressed", "A=csr b=compressed y=compressed", "A=dcsr x=compressed")),
-    ("y(i) = A(i,j) * x(j) - B(i,j) * z(j)", ("A=csr B=csr", "A=csr B=dcsr x=compressed", "A=csc B=csc")),
+    ("y(i) = A(i,j) * x(j) + b(i)", ("A=csr", "A=csr b=compressed", "A=csr b=compressed y=compressed", "A=dcsr x=compressed",
+                                         "A=dm")),
+    ("y(i) = A(i,j) * x(j) - B(i,j) * z(j)", ("A=csr B=csr", "A=csr B=dcsr x=compressed", "A=csc B=csc", "A=dm B=csr", "A=dm B=dm")),
     ("Y(i,k) = A(i,j) * (X(j,k) + Z(j,k))", ("A=csr", "A=csr X=csr Z=csr", "A=dcsr X=csr")),
     ("Z(i,j) = A(i,k) * B(k,j) + C(i,j)", ("A=csr B=csr C=csr Z=csr", "A=csr B=csr", "A=csr C=csr")),
     ("T(i,j,k) = B(i,j,k) + C(i,j,k)", ("B=csf C=csf T=csf", "B=csf", "B=dss C=csf T=csf")),
@@ -117,8 +118,35 @@ class Scheduled:
     def sparse(self) -> set[str]:
         return {name for name, _ in self.formats}
 
+    @property
+    def halves(self) -> dict[str, tuple[str, str]]:
+        """The indices of symmetric operands, of which one half is stored."""
+        assignment = parse(self.expression)
+        formats = formats_of(assignment, dict(self.formats))
+        read = [access for access in accesses(assignment.value) if formats[access.tensor].mirrors]
+        return {access.tensor: (access.indices[0], access.indices[1]) for access in read}
+
+    def extents_in(self, shape: Mapping[str, int]) -> dict[str, int]:
+        """Return the extents of a shape, those of symmetric operands made equal."""
+        return square({**shape, **dict(self.extents)}, self.halves)
+
+    def operands(self, shape: Mapping[str, int], pattern: str, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Return operands of a shape (``extents_in``) by a pattern."""
+        arrays = operands(self.expression, self.sparse, shape, pattern, rng, self.dtype)
+        whole = {name: np.tril(arrays[name]) + np.tril(arrays[name], -1).T for name in self.halves}
+        return {**arrays, **whole}
+
     def compiled(self) -> Kernel:
         return compile_kernel(self.expression, dict(self.formats), dict(self.extents), self.schedule, self.dtype)
+
+
+def square(extents: Mapping[str, int], pairs: Mapping[str, tuple[str, str]]) -> dict[str, int]:
+    """Return extents, where both indices of each pair have the extent of the first of them that has one."""
+    found = dict(extents)
+    for first, second in pairs.values():
+        if first in found or second in found:
+            found[first] = found[second] = found.get(first, found.get(second, 0))
+    return found
 
 
 def kinds_of(text: str) -> tuple[tuple[str, str], ...]:
@@ -129,8 +157,8 @@ def fault(case: Scheduled, made: Kernel, threads: Sequence[int] = (), times: int
     """Run a case on all shapes and patterns; return what is wrong with the first wrong result, or None."""
     copies = "temporary" in case.schedule  # of the whole result, maybe in every iteration of a loop: minutes with many rows
     for number, (shape, pattern) in enumerate(RUNS[: -len(MANY_ROWS)] if copies else RUNS):
-        shape = {**shape, **dict(case.extents)}
-        arrays = operands(case.expression, case.sparse, shape, pattern, np.random.default_rng((case.seed, number)), case.dtype)
+        shape = case.extents_in(shape)
+        arrays = case.operands(shape, pattern, np.random.default_rng((case.seed, number)))
         expected = reference(case.expression, arrays, shape)
         for count in threads or case.threads:
             bound = made.bind_operands(arrays, count)
@@ -184,7 +212,8 @@ def random_draw(
     formats = kinds_of(rng.choice(choices))
     found = default_program(expression, formats)
     indices = dict.fromkeys(name for access in accesses(parse(expression).value) for name in access.indices)
-    extents = {name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}
+    halves = Scheduled(seed, expression, formats, "").halves
+    extents = square({name: rng.choice(CONSTANTS) for name in indices if rng.random() < 0.2}, halves)
     drawer = kind(rng, parse(expression).target.tensor, extents, found.formats)
     made = drawn(drawer, found.program, keeps)
     dtype = Random(f"dtype {seed}").choice(DTYPES)
@@ -203,8 +232,8 @@ def run_interpreted(seeds: Sequence[int], flags: Sequence[str]) -> list[Failure]
 def interpreted_fault(case: Scheduled, made: Kernel) -> str | None:
     """Return what is wrong with the result of the interpreter, or None."""
     for number, shape in ((0, SHAPES[0]), *enumerate(SHAPES[2:6], 2)):
-        shape = {**shape, **dict(case.extents)}
-        arrays = operands(case.expression, case.sparse, shape, "scattered", np.random.default_rng(number), case.dtype)
+        shape = case.extents_in(shape)
+        arrays = case.operands(shape, "scattered", np.random.default_rng(number))
         found, _ = interpreted(made.bind_operands(arrays, 1), "ignore_races" in case.schedule)
         wrong = _difference(case, found, reference(case.expression, arrays, shape))
         if wrong:

@@ -10,7 +10,6 @@ import pytest
 from differential import tuner_candidates
 from differential.scheduled import Scheduled, kinds_of, random_scheduled
 from differential.thread_sanitizer import is_there, report
-from differential.whole_numbers import operands
 
 pytestmark = [
     pytest.mark.cc, pytest.mark.slow, pytest.mark.nightly,
@@ -21,7 +20,7 @@ SPMV = "y(i) = A(i,j) * x(j)"
 
 
 def said(case: Scheduled, folder: Path) -> str:
-    arrays = operands(case.expression, case.sparse, {**SHAPE, **dict(case.extents)}, "scattered", np.random.default_rng(0), case.dtype)
+    arrays = case.operands(case.extents_in(SHAPE), "scattered", np.random.default_rng(0))
     return report(case.compiled().bind_operands(arrays, 4), 4, folder)
 
 
