@@ -211,10 +211,10 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     launch, function = bound.launch, bound.kernel.spec.function
     if any(operand.spec.point for operand in bound.operands.values()):
         return None  # their memory is the bound kernel's own
-    if not isinstance(launch, RepeatedLaunch) or bound.claimed > FLOOR:
+    if bound.claimed > FLOOR:
         return None
     made = {spec.name: _result(bound, spec, operands) for spec in bound.kernel.spec.results}
-    if None in made.values():
+    if None in made.values() or not isinstance(launch, RepeatedLaunch):  # the test of a protocol takes long, so it comes last
         return None
     slots: dict[str, Slots] = {}
     for slot, parameter in enumerate(function.arrays):
