@@ -22,7 +22,7 @@ from ..compiler.shown import attribute
 from ..compiler.units import is_processor
 from .answers import keep_answer, kind, known_answer, question
 from .match import TARGETS, Match
-from .replay import replayed
+from .together import together
 from .urls import database_url, file_stamp, sqlite_path
 from .verbose import tell
 
@@ -74,7 +74,7 @@ def lookup(
     match, like = None if asked is None else known_answer(asked), None
     if match is None and asked is not None and shape is None and boundary is None:
         like = kind(expression, operands, given, stamp)
-        match = None if like is None else replayed(like, operands)
+        match = None if like is None else _alike(like, operands)
     if match is None:
         match, is_lasting = _finding().look_up(
             url, expression, operands, output_format, target, threads, arch, memory_bound, cache_share, semiring, dtype, shape, boundary,
@@ -87,13 +87,18 @@ def lookup(
     return match
 
 
+def _alike(like: str, operands: Mapping[str, Any]) -> Match | None:
+    """Return what recordings of a kind of question tell; what the questions in them need is imported as they are asked."""
+    with together("alike"):
+        from .replay import replayed
+
+        return replayed(like, operands)
+
+
 @cache
 def _finding() -> ModuleType:
     """Import what finds schedules."""
-    from ..compiler.uncollected import uncollected
-    from .together import together
-
-    with uncollected(), together("lookup"):
+    with together("lookup"):
         from . import lookup as module
 
     return module

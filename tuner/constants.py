@@ -10,7 +10,6 @@ from pathlib import Path
 from ..compiler.frozen import frozen
 from ..compiler.native.folders import cache_folder
 from ..compiler.native.machine import this_machine
-from .written import write_json
 
 
 @frozen
@@ -84,6 +83,8 @@ def machine_constants() -> Constants:
 
 def remember_constants(found: Constants) -> None:
     """Make the constants those of this machine."""
+    from .written import write_json  # imported here: every first lookup asks for the file's name
+
     write_json(constants_file(), asdict(found))
     machine_constants.cache_clear()
 

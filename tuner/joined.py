@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..compiler.space.joins import Joins
 from ..compiler.space.relations import Join, Relation, Scan
-from ..compiler.storage.construct import tensor
 from .recording import Recording
 
 _UNTOLD = -1.0  # what takes too long to find out
@@ -35,15 +34,11 @@ class RecordedJoins:
         return None if found < 0 else found
 
 
-def joins_of(operands: Mapping[str, Any], indices: Sequence[str], extents: Sequence[int]) -> Joins:
-    """Return the joins of operands as a user gives them."""
-    return Joins({name: tensor(data) for name, data in operands.items()}, dict(zip(indices, extents, strict=True)))
-
-
 def size(operands: Any, asked: str, *extents: int) -> float:
     """Return the answer to such a question; ``operands``: a ``replay.Operands``."""
     relation, indices = json.loads(asked)
-    found = operands.once("joins", lambda data: joins_of(data, indices, extents)).size(_relation(relation))
+    joins: Joins = operands.once("joins", lambda: Joins(operands.sketches(), dict(zip(indices, extents, strict=True))))
+    found = joins.size(_relation(relation))
     return _UNTOLD if found is None else found
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -25,8 +24,6 @@ from ..compiler.schedule.schedule import Schedule
 from .answers import RECORDINGS, answer_folder, make_room
 from .match import Match
 from .recording import COMPARISONS, OPERATIONS, Step
-from .together import together
-from .written import write_whole
 
 if TYPE_CHECKING:
     from .recording import Recording
@@ -52,15 +49,22 @@ class Operands:
 
     def answer(self, question: str, name: str, *numbers: Any) -> Any:
         """Return the answer to a question about an operand; an empty name: about all operands."""
-        from .sketches import sketch
+        return _question(question)(self._sketch(name) if name else self, *numbers)
 
-        return _question(question)(self.once(f" {name}", lambda data: sketch(data[name])) if name else self, *numbers)
+    def sketches(self) -> dict[str, Any]:
+        """Return the sketches of all operands."""
+        return {name: self._sketch(name) for name in self._data}
 
-    def once(self, key: str, find: Callable[[Mapping[str, Any]], Found]) -> Found:
+    def once(self, key: str, find: Callable[[], Found]) -> Found:
         """Return what is found out about all operands, found once."""
         if key not in self._found:
-            self._found[key] = find(self._data)
+            self._found[key] = find()
         return self._found[key]
+
+    def _sketch(self, name: str) -> Any:
+        from .sketches import sketch
+
+        return self.once(f" {name}", lambda: sketch(self._data[name]))
 
 
 def replayed(kind: str, operands: Mapping[str, Any]) -> Match | None:
@@ -68,7 +72,6 @@ def replayed(kind: str, operands: Mapping[str, Any]) -> Match | None:
     runs = _read(kind)
     if not runs:
         return None
-    _import_together(runs)
     try:
         end = followed(runs, Operands(operands).answer)
         return None if end is None else Match(Schedule.shown_as(end[1]), end[2], note=end[3])
@@ -78,6 +81,8 @@ def replayed(kind: str, operands: Mapping[str, Any]) -> Match | None:
 
 def keep_recording(kind: str, recording: Recording, match: Match) -> None:
     """Keep a recording and what was chosen for other processes, where that is possible."""
+    from .written import write_whole  # imported here: mostly nothing is kept
+
     folder = answer_folder()
     if folder is None:
         return
@@ -108,19 +113,20 @@ def followed(runs: Runs, ask: Callable[..., Any], values: list[Any] | None = Non
 
 def _gone_through(steps: Iterable[Step], values: list[Any], ask: Callable[..., Any]) -> int | Step:
     """Go through a run, adding to the values. Return its end, or the run that goes on after another outcome of a comparison."""
+    value, add = values.__getitem__, values.append
     for step in steps:
         name = step[0]
-        if name == "?":
-            if bool(COMPARISONS[step[1]](values[step[2]], values[step[3]])) is not step[4]:
+        if name in OPERATIONS:
+            add(OPERATIONS[name](*map(value, step[1:])))
+        elif name == "?":
+            if bool(COMPARISONS[step[1]](value(step[2]), value(step[3]))) is not step[4]:
                 return step[5]
         elif name == "=":
-            values.append(step[1])
+            add(step[1])
         elif name == "ask":
-            values.append(ask(step[1], step[2], *[values[place] for place in step[3:]]))
-        elif name == _END:
-            return step
+            add(ask(step[1], step[2], *map(value, step[3:])))
         else:
-            values.append(OPERATIONS[name](*[values[place] for place in step[1:]]))
+            return step
     return 0
 
 
@@ -138,16 +144,6 @@ def merged(runs: Runs, steps: list[Step]) -> Runs:
                 known[5] = len(runs)
                 return [*runs, steps[number + 1 :]] if len(runs) < MOST else [steps]
     return runs
-
-
-def _import_together(runs: Runs) -> None:
-    """Import what answers the questions of recordings, where that was not done yet."""
-    names = {"sketches", *(step[1].partition(".")[0] for steps in runs for step in steps if step[0] == "ask")}
-    new = sorted(name for name in names if f"{__package__}.{name}" not in sys.modules)
-    if new:
-        with together("alike"):
-            for name in new:
-                import_module(f".{name}", __package__)
 
 
 @cache

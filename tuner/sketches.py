@@ -3,13 +3,16 @@ of them, without importing what makes tensors. All else is made a tensor."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.shown import attribute
 from ..compiler.storage.segment_state import segment_state
+
+if TYPE_CHECKING:
+    from ..compiler.storage.walk import Walk
 
 _MOST = 2**20  # entries up to which NumPy checks a matrix in less time than importing takes
 _MODES = {"csr": (0, 1), "csc": (1, 0)}
@@ -24,6 +27,11 @@ class _Full:
     def positions(self, _parts: object, parents: int, extent: int) -> int:
         return parents * extent
 
+    def unpack(self, walk: Walk, _parts: object, extent: int) -> Walk:
+        coordinates = np.tile(np.arange(extent), walk.count)
+        positions = None if walk.positions is None else np.repeat(walk.positions * extent, extent) + coordinates
+        return type(walk)((*(np.repeat(column, extent) for column in walk.columns), coordinates), positions, len(coordinates))
+
 
 class _Compressed:
     """What a level of sorted segments tells (``levels.compressed``)."""
@@ -36,12 +44,27 @@ class _Compressed:
     def sampled(self, parts: dict[str, NDArray[Any]], places: NDArray[Any], _extent: int) -> NDArray[np.int64]:
         return parts["crd"][places].astype(np.int64)
 
+    def unpack(self, walk: Walk, parts: dict[str, NDArray[Any]], _extent: int) -> Walk:
+        pos, crd = parts["pos"], parts["crd"]
+        places = np.arange(len(pos) - 1) if walk.positions is None else walk.positions
+        counts = pos[places + 1] - pos[places]
+        positions = None
+        if walk.positions is not None:
+            positions = np.repeat(pos[places] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+            crd = crd[positions]
+        crd = crd.astype(np.int64)  # numbers of 32 bits are slower as indices
+        return type(walk)((*(np.repeat(column, counts) for column in walk.columns), crd), positions, len(crd))
+
 
 class _Format:
     """The levels of a sketch, and the mode that each stores."""
 
     def __init__(self, levels: tuple[_Full | _Compressed, ...], order: tuple[int, ...]) -> None:
         self.levels, self.order, self.is_dense = levels, order, all(level.full for level in levels)
+        self.plain = self
+
+    def unique(self, _level: int) -> bool:
+        return True
 
 
 class _Level:

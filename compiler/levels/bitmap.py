@@ -21,10 +21,12 @@ from ..storage.sealed import sealed
 from .dense import MOST_POSITIONS, indexed
 from .kind import LevelKind, Parts, Size
 from .level import Level
-from .traversal import Claimed, Column, Frontier, Walk
+from .traversal import Claimed, Column, Frontier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ..storage.walk import Walk
 
 
 def _have(bits: NDArray[Any], position: int) -> bool:

@@ -11,9 +11,10 @@ from ..storage.aligned import index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
+from ..storage.walk import Walk
 from .kind import LevelKind, Parts, Size
 from .level import Level
-from .traversal import Claimed, Column, Frontier, Walk
+from .traversal import Claimed, Column, Frontier
 
 MOST_POSITIONS = 2**62
 """A level with this many positions or more is refused, so that arithmetic with positions fits into 64 bits."""

@@ -19,10 +19,12 @@ from ..storage.level_arrays import LevelArrays
 from .kind import Parts
 from .level import Level, Listed, NewVariable
 from .segments import Segmented, check_positions, check_types, pack_unordered, reached, within
-from .traversal import Claimed, Column, Frontier, Walk
+from .traversal import Claimed, Column, Frontier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ..storage.walk import Walk
 
 
 def _find(crd: NDArray[Any], low: int, high: int, key: int) -> int:

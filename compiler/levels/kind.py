@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..storage.level_arrays import LevelArrays
+    from ..storage.walk import Walk
     from .level import CompoundSubscript, Level, Listed, NewVariable
-    from .traversal import Claimed, Column, Frontier, Walk
+    from .traversal import Claimed, Column, Frontier
 
 Parts: TypeAlias = "Mapping[str, NDArray[Any]]"
 

@@ -13,12 +13,13 @@ from ..storage.aligned import aligned_full, index_dtype
 from ..storage.kernels import active
 from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
+from ..storage.walk import Walk
 from .compressed import COMPRESSED
 from .dense import MOST_POSITIONS
 from .kind import LevelKind, Parts
 from .level import Level, Listed, NewVariable
 from .segments import check_types
-from .traversal import Claimed, Column, Frontier, Walk
+from .traversal import Claimed, Column, Frontier
 
 
 class Padded(LevelKind):

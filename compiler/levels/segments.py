@@ -14,10 +14,12 @@ from ..storage.level_arrays import LevelArrays
 from ..storage.sealed import sealed
 from .kind import LevelKind, Parts
 from .level import Level
-from .traversal import Claimed, Column, Frontier, Walk
+from .traversal import Claimed, Column, Frontier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ..storage.walk import Walk
 
 
 class Segmented(LevelKind):

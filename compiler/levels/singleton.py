@@ -17,10 +17,12 @@ from ..storage.sealed import sealed
 from .kind import LevelKind, Parts
 from .level import Level
 from .segments import check_types, within
-from .traversal import Claimed, Column, Frontier, Walk
+from .traversal import Claimed, Column, Frontier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ..storage.walk import Walk
 
 
 class Singleton(LevelKind):

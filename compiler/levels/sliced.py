@@ -23,10 +23,12 @@ from .dense import MOST_POSITIONS
 from .kind import LevelKind, Parts
 from .level import Level
 from .segments import check_types, within
-from .traversal import Claimed, Column, Frontier, Walk
+from .traversal import Claimed, Column, Frontier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ..storage.walk import Walk
 
 ROWS = 4
 """Parents in a slice, as many as a vector of 32 bytes has values of float64. With 8, more slots are empty and kernels are no faster."""

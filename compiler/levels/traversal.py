@@ -1,15 +1,13 @@
-"""The state of packing and unpacking between two levels of a tensor."""
+"""The state of packing between two levels of a tensor, and of checking one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import DataError, FormatError
 from ..frozen import frozen
 from ..numpy_later import np
 from ..storage.entries import SortedEntries
-from ..storage.sealed import sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,29 +83,6 @@ class Column:
             FormatError: always.
         """
         raise FormatError(f"{self.refusal} is {why}")
-
-
-@frozen
-class Walk:
-    """The state of a walk down the levels of a stored tensor.
-
-    Args:
-        columns: the coordinates, by level, of the positions that the walk has reached.
-        positions: the positions reached; None if they are all positions of the level, in order.
-        count: how many positions the walk has reached.
-    """
-
-    columns: tuple[NDArray[Any], ...] = ()
-    positions: NDArray[np.int64] | None = None
-    count: int = 1
-
-    def down(self, repeated: Callable[[NDArray[Any]], NDArray[Any]], column: NDArray[Any], positions: NDArray[np.int64] | None) -> Walk:
-        """Return the walk one level further, with the columns so far repeated for the children."""
-        return Walk((*(sealed(repeated(above)) for above in self.columns), column), positions, len(column))
-
-    def alongside(self, column: NDArray[Any]) -> Walk:
-        """Return the walk one level further, if each position has one child at the same position."""
-        return Walk((*self.columns, column), self.positions, self.count)
 
 
 @frozen

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..levels.traversal import Walk
-from ..storage.encoding import decoded
 from ..storage.positions import level_extent
-from ..storage.tensor import Tensor
+from ..storage.walk import Walk
 from .relations import Join, Relation, Scan, apart, is_nested, sampled
+
+if TYPE_CHECKING:
+    from ..storage.tensor import Tensor
 
 HEAVIEST = 32
 """Number of values, those with the longest fibres, that are always in the sample."""
@@ -36,8 +38,9 @@ MOST_ROWS = 2**18
 MOST_EXTENT = 2**22
 """Largest extent of an index for which an array over its values is made; with larger ones no size is found."""
 
-REMEMBERED = 8
-"""How many tables of combinations are kept: each product of a chain has the table before it as a part."""
+REMEMBERED = 12
+"""How many tables of combinations are kept: each product of a chain has the table before it as a part, and a join is cut to several sets
+of indices."""
 
 _SPARSE = 64  # with more possible combinations than this times those that exist, they are sorted instead of marked
 
@@ -66,7 +69,7 @@ class Joins:
         self._known: dict[Relation, float | None] = {}
         self._counted: dict[tuple[Scan, str], NDArray[np.int64]] = {}
         self._too_large: list[frozenset[Relation]] = []
-        self._cut: dict[tuple[Join, frozenset[tuple[str, bytes]]], _Table] = {}
+        self._tables: dict[tuple[Join, frozenset[tuple[str, bytes]]], _Table] = {}
 
     def size(self, relation: Relation) -> float | None:
         """Return how many combinations a relation has, exactly where the sample is everything; None where that takes too long to
@@ -110,12 +113,12 @@ class Joins:
     def _is_small(self, relation: Relation) -> bool:
         """Whether its operands are small enough to be joined whole."""
         if isinstance(relation, Scan):
-            return len(decoded(self._operands[relation.operand]).values) <= MOST_WHOLE
+            return len(_plain(self._operands[relation.operand]).values) <= MOST_WHOLE
         return all(map(self._is_small, relation.parts))
 
     def _positions(self, scan: Scan) -> float | None:
         """Return how many positions the last level of a scan has, if each has coordinates of its own."""
-        tensor, count = decoded(self._operands[scan.operand]), 1
+        tensor, count = _plain(self._operands[scan.operand]), 1
         for level, kind in enumerate(tensor.format.levels[: len(scan.indices)]):
             if kind.holes or not tensor.format.unique(level):
                 return None
@@ -138,20 +141,20 @@ class Joins:
         own = {index: marked for index, marked in marks.items() if index in relation.kept}
         if isinstance(relation, Scan):
             return self._scanned(relation, own)
-        if relation.is_whole:
-            return self._met(relation, own)
         key = relation, frozenset((index, np.packbits(marked).tobytes()) for index, marked in own.items())
-        found = self._cut.pop(key, None)
-        if found is None:
-            table = self._met(relation, own)
-            found = self._distinct({index: table[index] for index in relation.kept})
-        self._cut[key] = found  # the most recently used stands last
-        if len(self._cut) > REMEMBERED:
-            del self._cut[next(iter(self._cut))]
+        found = self._tables.pop(key, None)
+        if found is None and relation.is_whole:
+            found = self._met(relation, own)
+        elif found is None:
+            whole = self._table(relation.whole, own)
+            found = self._distinct({index: whole[index] for index in relation.kept})
+        self._tables[key] = found  # the most recently used stands last
+        if len(self._tables) > REMEMBERED:
+            del self._tables[next(iter(self._tables))]
         return found
 
     def _met(self, relation: Join, own: _Marks) -> _Table:
-        """Return the combinations that all parts of a join have, those of marked values, not cut yet."""
+        """Return the combinations that all parts of a whole join have, those of marked values."""
         waiting = sorted(relation.parts, key=str)
         table: _Table = {}
         while waiting:
@@ -163,7 +166,7 @@ class Joins:
         return table
 
     def _scanned(self, scan: Scan, marks: _Marks) -> _Table:
-        tensor, walk = decoded(self._operands[scan.operand]), Walk()
+        tensor, walk = _plain(self._operands[scan.operand]), Walk()
         kinds = tensor.format.levels[: len(scan.indices)]
         for level, (kind, index) in enumerate(zip(kinds, scan.indices, strict=True)):
             parts, extent = tensor.levels[level].parts, level_extent(tensor, level)
@@ -194,20 +197,21 @@ class Joins:
         if total > MOST_ROWS:
             raise TooLarge
         begins, order = (np.cumsum(each) - each)[mine], np.argsort(theirs, kind="stable")
-        left = np.repeat(np.arange(len(mine)), counts)
-        right = order[np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(begins, counts)]
-        return {index: column[left] for index, column in one.items()} | {
+        right = order[np.arange(total) + np.repeat(begins + counts - np.cumsum(counts), counts)]
+        return {index: np.repeat(column, counts) for index, column in one.items()} | {
             index: column[right] for index, column in other.items() if index not in one
         }
 
     def _distinct(self, table: _Table) -> _Table:
         keys, extents = self._keys(table, list(table)), [self._extents[index] for index in table]
         if prod(extents) > _SPARSE * len(keys):
-            _, places = np.unique(keys, return_index=True)
-            return {index: column[places] for index, column in table.items()}
-        marked = np.zeros(prod(extents), bool)
-        marked[keys] = True
-        return dict(zip(table, np.unravel_index(np.flatnonzero(marked), extents), strict=True))
+            keys = np.sort(keys, kind="stable")  # they come almost in order
+            keys = keys[np.diff(keys, prepend=-1) > 0]
+        else:
+            marked = np.zeros(prod(extents), bool)
+            marked[keys] = True
+            keys = np.flatnonzero(marked)
+        return dict(zip(table, np.unravel_index(keys, extents), strict=True))
 
     def _keys(self, table: _Table, indices: list[str]) -> NDArray[np.int64]:
         """Return one number for the values of some indices in every row."""
@@ -227,6 +231,15 @@ class Joins:
         if self._extents[index] > MOST_EXTENT:
             raise TooLarge
         return self._extents[index]
+
+
+def _plain(operand: Tensor) -> Tensor:
+    """Return an operand with plain levels in place of encoded ones."""
+    if operand.format.plain is operand.format:
+        return operand
+    from ..storage.encoding import decoded  # imported here: it takes longer than joins of operands that need none of it
+
+    return decoded(operand)
 
 
 def _weights(values: NDArray[np.int64], wanted: int, extent: int) -> NDArray[np.float64]:

@@ -42,6 +42,11 @@ class Join:
     kept: frozenset[str]
 
     @property
+    def whole(self) -> Join:
+        """The join of the same parts with all indices."""
+        return Join(self.parts, _indices(self.parts))
+
+    @property
     def is_whole(self) -> bool:
         """Whether no index is left out."""
         return self.kept == _indices(self.parts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..levels.traversal import Walk
 from ..native.memory import FLOOR, claim
 from ..numpy_later import np
 from .aligned import aligned_full, array_name, dense_size
@@ -16,6 +15,7 @@ from .positions import level_extent
 from .sealed import sealed
 from .symmetry import count_whole
 from .tensor import Tensor
+from .walk import Walk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

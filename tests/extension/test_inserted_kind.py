@@ -21,11 +21,12 @@ from sparsetune.compiler.levels.dense import indexed
 from sparsetune.compiler.levels.kind import Parts, Size
 from sparsetune.compiler.levels.level import Level
 from sparsetune.compiler.levels.registry import unregister
-from sparsetune.compiler.levels.traversal import Claimed, Column, Frontier, Walk
+from sparsetune.compiler.levels.traversal import Claimed, Column, Frontier
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.space.forests.costs import positions
 from sparsetune.compiler.storage.level_arrays import LevelArrays
 from sparsetune.compiler.storage.sealed import sealed
+from sparsetune.compiler.storage.walk import Walk
 
 RAISE = "static inline void raise_flag(uint8_t *flags, int64_t place) { __atomic_store_n(flags + place, 1, __ATOMIC_RELAXED); }"
 

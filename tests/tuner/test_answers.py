@@ -41,7 +41,7 @@ def found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     look_up = finding.look_up
     monkeypatch.setattr(finding, "look_up", lambda url, expression, *rest: asked.append(expression) or look_up(url, expression, *rest))
     monkeypatch.setattr(asking, "_remembered", lambda key: None)
-    monkeypatch.setattr(asking, "replayed", lambda *_: None)
+    monkeypatch.setattr(asking, "_alike", lambda *_: None)
     return asked
 
 

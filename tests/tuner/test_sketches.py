@@ -9,7 +9,10 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st_draw
+from sparsetune.compiler.space.joins import Joins
+from sparsetune.compiler.space.relations import Scan, join
 from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.positions import level_extent
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.tuner import facts, sketches
 from sparsetune.tuner.features import operand_features
@@ -31,7 +34,18 @@ def told(operand: Any) -> list[Any]:
         found += [dynamic_excess(operand, chunk, 2) for chunk in (1, 16)]
         found += [scattered_share(operand, level, rows, lines, 0.5) for level in (0, 1) for rows in (2.5, 64.0) for lines in (0.25, 4.0)]
         found += [alone_over_batched(operand, 1, joined, 100.0) for joined in (False, True)] if facts.segments(operand, 1) else []
-    return found
+    return [*found, *sizes_of_joins(operand)]
+
+
+def sizes_of_joins(operand: Any) -> list[float | None]:
+    """How many combinations a matrix has together with itself, along either of its levels."""
+    if operand.order != 2:
+        return []
+    outer, inner = (level_extent(operand, level) for level in (0, 1))
+    extents = {"i": outer, "k": inner, "j": outer, "l": inner}
+    joins, one = Joins({"A": operand, "B": operand}, extents), Scan("A", ("i", "k"))
+    pairs = [join({one, other}) for other in (Scan("B", ("j", "k")), Scan("B", ("i", "l")))]
+    return [joins.size(join({pair}, pair.kept & set(kept))) for pair in pairs for kept in ("ijkl", "ij", "jk", "k", "il")]
 
 
 @given(

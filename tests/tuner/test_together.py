@@ -29,7 +29,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache" / "kernels"))
-    monkeypatch.setattr(tested, "_PACKAGE", "togethers")
+    monkeypatch.setattr(tested, "_INSIDE", "togethers.")
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     return folder
 
@@ -84,6 +84,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
     "cut": lambda content: content[:-40],
     "another byte": lambda content: content[:50] + bytes([content[50] ^ 1]) + content[51:],
+    "a byte of code": lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
     "no code": lambda content: b"no code at all",
 }
 
