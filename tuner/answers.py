@@ -44,7 +44,7 @@ RECORDINGS = ".runs"
 
 _SAMPLE = 4096  # numbers of an index array that are looked at
 _TENSORS = f"{__name__.rpartition('.tuner.')[0]}.compiler.storage.tensor"
-_DECIDING = {"tuner": (".py",), "configs": (".toml",)}
+_DECIDING = {"tuner": (".py",), "configs": ("machines.toml",)}
 _ENVIRONMENT = ("SPARSETUNE_CC", "SPARSETUNE_THREADS", "PATH")
 
 

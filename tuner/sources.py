@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import marshal
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,4 +41,5 @@ def stamp(
                         found.append((entry.path, status.st_size, status.st_mtime_ns))
                     elif deep and entry.name[0] not in "._" and entry.name not in without and entry.is_dir():
                         left.append(entry.path)
-    return hashlib.blake2b(repr((str(root), sorted(found))).encode(), digest_size=8).hexdigest()
+    content = marshal.dumps((str(root), sorted(found)), 2)  # of this version equal values have equal bytes, in a third of the time of text
+    return hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -21,10 +21,11 @@ def flaw(folder: Path) -> str | None:
     Raises:
         OSError: a part of the path cannot be examined.
     """
+    owners = _owners()
     for path, status, is_last in _way(folder):
         if is_last and status.st_uid != os.geteuid():
             return f"{path} belongs to another user"
-        if status.st_uid not in _owners():
+        if status.st_uid not in owners:
             return f"{path} belongs to another user"
         if not stat.S_ISLNK(status.st_mode) and _others_write(path, status) and (is_last or not status.st_mode & stat.S_ISVTX):
             return f"others can write {path}"
