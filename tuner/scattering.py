@@ -61,11 +61,15 @@ def _scattered(coordinates: NDArray[Any], places: int, rows: float, beside: floa
     begins = begins[np.diff(begins, prepend=-1) > 0]  # they are sorted: a fraction of the time of ``np.unique``
     turn = np.zeros(places, dtype=np.int32)
     for begin in begins:
-        first, second = (coordinates[start : start + half] // together for start in (begin, begin + half))
+        chosen = coordinates[begin : begin + 2 * half].astype(np.int64)  # a half of the time where these are indices
+        chosen = chosen if together == 1 else chosen // together
+        first, second = chosen[:half], chosen[half:]
         known, asked = np.zeros(places, dtype=bool), np.zeros(places, dtype=bool)
-        known[first] = asked[second] = True
-        new = np.flatnonzero(asked & ~known)
-        turn[second[::-1]] = np.arange(half - 1, -1, -1)  # of a row that is chosen more than once the first time stays
+        known[first] = True
+        late = np.flatnonzero(~known[second])
+        asked[second[late]] = True
+        new = np.flatnonzero(asked)
+        turn[second[late[::-1]]] = late[::-1]  # of a row that is chosen more than once the first time stays
         missed += len(new) - _streamed(new, turn[new])
     return missed / (len(begins) * half)
 
