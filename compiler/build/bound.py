@@ -19,7 +19,7 @@ from ..storage.sealed import pin
 from ..storage.tensor import Tensor
 from .copies import read_copies
 from .operands import Operand
-from .results import assembled_result, dense_result, empty_result, requested_form, shared_levels
+from .results import assembled_result, dense_result, empty_result, published, requested_form, shared_levels
 from .workspaces import workspace_bytes
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ class BoundKernel:
 
     def _assemble(self) -> Any:
         """Take over the arrays that the kernel left in its slots."""
-        found = {(array.part, array.level): self.launch.published(array.pointer, array.length, array.dtype) for array in self._assembled}
-        made = assembled_result(self._spec, self.extents, found, self.kernel.fill)
+        made = assembled_result(self._spec, self.extents, published(self.launch, self._assembled), self.kernel.fill)
         return requested_form(self._spec, made) if self._converts else made
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..frozen import frozen
 from .inputs import DenseInput, Input, StoredInput
-from .repeat import MISS, Repeat, Repeats, Result
+from .repeat import MISS, AssembledResult, Repeat, Repeats, Result
 
 
 @frozen(eq=False)
@@ -71,7 +71,7 @@ def chained(calls: Sequence[tuple[tuple[str, ...], Repeats[Repeat] | Repeats[Cha
     Args:
         calls: by the names of their results, in order.
     """
-    links, makers, results, repeats = list[_Link](), dict[str, int](), list[Result](), list[Repeat]()
+    links, makers, results, repeats = list[_Link](), dict[str, int](), list[Result | AssembledResult](), list[Repeat]()
     for names, known in calls:
         latest = known.take()
         repeat = latest.links[0].repeat if isinstance(latest, Chain) else latest
@@ -94,8 +94,11 @@ def chained(calls: Sequence[tuple[tuple[str, ...], Repeats[Repeat] | Repeats[Cha
     return Chain(tuple(links), tuple(makers), repeats[0].threads)
 
 
-def _slots(found: Input, result: Result) -> tuple[int, ...] | None:
-    """Return the kernel's slots for the values that an earlier call makes; None if the kernel was called with something else."""
+def _slots(found: Input, result: Result | AssembledResult) -> tuple[int, ...] | None:
+    """Return the kernel's slots for the values that an earlier call makes; None if the kernel was called with something else, or if the
+    earlier call makes a new pattern each time."""
+    if isinstance(result, AssembledResult):
+        return None
     pattern = result.pattern
     if isinstance(found, DenseInput):
         fits = pattern is None and not result.is_scalar and (result.shape, result.dtype) == (found.shape, found.dtype)

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..attention import noted_if_long
 from ..concrete.given import checked_operands
-from ..frozen import frozen
 from ..ir.memory import numpy_type
 from ..lowering.kernel_spec import KernelSpec
 from ..native.team import thread_count
@@ -19,7 +18,7 @@ from ..targets.c import C
 from ..targets.target import Executable, Target
 from .bound import BoundKernel
 from .operands import Expected, Operand, find_extents, prepare
-from .results import fill_of
+from .results import Assembled, fill_of
 from .stages import kernel_source, kernel_stages
 from .workspaces import Workspace, workspaces
 
@@ -158,14 +157,3 @@ class TypedKernel:
 
     def __repr__(self) -> str:
         return f"TypedKernel({self.spec.expression!r}, schedule={self.spec.schedule!r})"
-
-
-@frozen
-class Assembled:
-    """Where a kernel leaves one array of an assembled result: slots of its pointer and length, and what it is."""
-
-    pointer: int
-    length: int
-    part: str
-    level: int | None
-    dtype: np.dtype[Any]

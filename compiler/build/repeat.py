@@ -1,8 +1,9 @@
 """Calls that are made again: operands of the same types, shapes and layouts go to the same kernel with the same sizes.
 
 A ``Repeat`` keeps what a call found out, without its operands (``build.inputs``): the kernel, the sizes that it runs on, and the slots of
-its arguments for the addresses of operands. The next call puts other addresses there and runs. This is done only for results that fit
-into the caches and are dense or have the pattern of a ``Tensor``; other calls take so long that preparing them costs little.
+its arguments for the addresses of operands. The next call puts other addresses there and runs. This is done for results that are dense
+and fit into the caches, that have the pattern of a ``Tensor``, or that the kernel assembles; other calls take so long that preparing them
+costs little.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..targets.target import RepeatedLaunch
 from .bound import BoundKernel, no_memory
 from .copies import ALWAYS_AS_GIVEN, copy_rule, is_given
 from .inputs import Input, Slots, make_input
-from .results import shared_levels
+from .results import Assembled, assembled_result, published, shared_levels
 
 MISS: Final = object()
 """Returned in place of a result if a call is not like any that was kept."""
@@ -105,13 +106,30 @@ class Result:
 
 
 @frozen(eq=False)
+class AssembledResult:
+    """A sparse result that the kernel allocates, and hands over anew in every call."""
+
+    spec: ResultSpec
+    extents: Mapping[str, int]
+    parts: tuple[Assembled, ...]
+    fill_value: Any
+    launch: RepeatedLaunch
+
+    def make(self, _pointers: Any, _address: Callable[[Any], Any], _cast: Callable[[str, Any], Any]) -> tuple[Any, Any]:
+        return None, None
+
+    def handed_over(self, _made: Any) -> Tensor:
+        return assembled_result(self.spec, self.extents, published(self.launch, self.parts), self.fill_value)
+
+
+@frozen(eq=False)
 class Repeat:
     """A call that can be made again, by one thread at a time, since all its calls share one list of arguments."""
 
     expression: str
     inputs: tuple[tuple[str, Input], ...]
     decided_for: tuple[tuple[str, weakref.ref[Any]], ...]
-    results: tuple[Result, ...]
+    results: tuple[Result | AssembledResult, ...]
     threads: int
     pointers: Any
     run: Callable[[], int]
@@ -211,10 +229,13 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     launch, function = bound.launch, bound.kernel.spec.function
     if any(operand.spec.point for operand in bound.operands.values()):
         return None  # their memory is the bound kernel's own
-    if bound.claimed > FLOOR:
+    if bound.claimed > FLOOR or any(spec.format != spec.requested for spec in bound.kernel.spec.results):
         return None
-    made = {spec.name: _result(bound, spec, operands) for spec in bound.kernel.spec.results}
-    if None in made.values() or not isinstance(launch, RepeatedLaunch):  # the test of a protocol takes long, so it comes last
+    if not isinstance(launch, RepeatedLaunch):
+        return None
+    launch = launch.without_operands()
+    made = {spec.name: _result(bound, launch, spec, operands) for spec in bound.kernel.spec.results}
+    if None in made.values():
         return None
     slots: dict[str, Slots] = {}
     for slot, parameter in enumerate(function.arrays):
@@ -236,10 +257,12 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     return Repeat(text, tuple(inputs), watched, results, bound.threads, launch.pointers, launch.run, ffi.from_buffer, ffi.cast)
 
 
-def _result(bound: BoundKernel, spec: ResultSpec, operands: Mapping[str, Any]) -> Result | None:
-    """Return how a result is made in every call; None if its size is not known before the kernel runs."""
-    if spec.format != spec.requested:
-        return None
+def _result(
+    bound: BoundKernel, launch: RepeatedLaunch, spec: ResultSpec, operands: Mapping[str, Any]
+) -> Result | AssembledResult | None:
+    """Return how a result is made in every call; None where that has to be found out again."""
+    if not spec.format.is_dense and spec.shares is None:
+        return AssembledResult(spec, bound.extents, bound.kernel.assembled, bound.kernel.fill, launch)
     shape = tuple(bound.extents[index] for index in spec.indices)
     kind, count, pattern = np.dtype(spec.dtype), math.prod(shape), None
     if not spec.format.is_dense:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, ShapeError
+from ..frozen import frozen
 from ..lowering.kernel_spec import ResultSpec
 from ..numpy_later import np
 from ..storage import aligned
@@ -20,6 +21,24 @@ from .operands import Operand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ..targets.target import Launch
+
+
+@frozen
+class Assembled:
+    """Where a kernel leaves one array of an assembled result: slots of its pointer and length, and what it is."""
+
+    pointer: int
+    length: int
+    part: str
+    level: int | None
+    dtype: np.dtype[Any]
+
+
+def published(launch: Launch, parts: Sequence[Assembled]) -> dict[tuple[str, int | None], NDArray[Any]]:
+    """Take over the arrays that the last run left in the kernel's slots, by part and level."""
+    return {(array.part, array.level): launch.published(array.pointer, array.length, array.dtype) for array in parts}
 
 
 def dense_result(

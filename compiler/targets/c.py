@@ -51,6 +51,10 @@ class NativeLaunch:
         """Return memory that the kernel handed over, as an array that releases it in the end."""
         return owned_array(self.pointers[pointer], self.sizes[length], dtype, self.release)
 
+    def without_operands(self) -> NativeLaunch:
+        """Return the same launch, which no longer keeps the arrays alive."""
+        return NativeLaunch(self.run, self.pointers, self.sizes, self.release, [])
+
 
 @frozen
 class NativeKernel:

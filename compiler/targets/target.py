@@ -51,6 +51,10 @@ class RepeatedLaunch(Launch, Protocol):
     @property
     def pointers(self) -> Any: ...
 
+    def without_operands(self) -> RepeatedLaunch:
+        """Return the same launch, which no longer keeps the arrays alive: whoever runs it sets their addresses."""
+        ...
+
 
 class DeviceLaunch(Launch, Protocol):
     """A launch of a target that has memory of its own, and a clock for it."""

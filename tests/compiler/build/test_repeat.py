@@ -187,6 +187,55 @@ def test_results_with_the_pattern_of_a_tensor_are_made_again(bindings: list[str]
         np.testing.assert_allclose(call(a, x).to_numpy(), wanted(a, x))
 
 
+def squared(a: Any, threads: int) -> Any:
+    return st.evaluate("Y(i,j) = A(i,k) * A(k,j)", {"A": a}, output_format="csr", threads=threads)
+
+
+def added(a: Any, threads: int) -> Any:
+    return st.evaluate("Y(i,j) = A(i,k) * A(k,j) + A(i,j)", {"A": a}, output_format="dcsr", threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("call", "wanted"), [(squared, lambda a: a @ a), (added, lambda a: a @ a + a)], ids=["product", "sum"])
+def test_results_with_patterns_of_their_own_are_made_again(call: Any, wanted: Any, threads: int, bindings: list[str]) -> None:
+    """Matrices of one shape and as many entries in other places give other patterns; earlier results stay what they were."""
+    a = matrix(90, 90)
+    first, other = a, sp.csr_array((2 * a.data, (7 * a.indices + 3) % 90, a.indptr), shape=a.shape)
+    for pack in (lambda data: data, st.tensor):
+        given, second = pack(first), pack(other)
+        made = [call(given, threads) for _ in range(3)]
+        bindings.clear()
+        made += [call(given, threads) for _ in range(3)]
+        assert not bindings
+        found = call(second, threads)
+        np.testing.assert_allclose(found.to_numpy(), wanted(other).toarray(), rtol=1e-9)
+        for result in made:
+            np.testing.assert_allclose(result.to_numpy(), wanted(first).toarray(), rtol=1e-9)
+            assert result.format == found.format
+        memory = [array for result in made for array in (result.values, result.levels[1].parts["crd"])]
+        assert not any(np.shares_memory(one, two) for place, one in enumerate(memory) for two in memory[:place])
+
+
+def test_a_result_with_a_pattern_of_its_own_keeps_no_operand() -> None:
+    a = st.tensor(matrix(40, 40))
+    result = [squared(a, 1) for _ in range(3)][-1]
+    watched = weakref.ref(a.levels[1])
+    del a
+    gc.collect()
+    assert watched() is None
+    np.testing.assert_allclose(result.to_numpy(), (matrix(40, 40) @ matrix(40, 40)).toarray())
+
+
+def test_assembled_results_of_several_expressions() -> None:
+    a = st.tensor(matrix(40, 40))
+    for _ in range(4):
+        product, total = st.evaluate_all(["Y(i,j) = A(i,k) * A(k,j)", "z(i) = Y(i,j) * x(j)"], {"A": a, "x": vector(40)}, {"Y": "csr"})
+        whole = (matrix(40, 40) @ matrix(40, 40)).toarray()
+        np.testing.assert_allclose(product.to_numpy(), whole)
+        np.testing.assert_allclose(total, whole @ vector(40))
+        a = st.tensor(matrix(40, 40))
+
+
 def test_index_arrays_of_a_result_do_not_outlive_their_tensors() -> None:
     a = st.tensor(matrix())
     made = [scaled(a, vector()) for _ in range(3)]
