@@ -1,8 +1,10 @@
-"""Operands as questions of recordings need them: dense arrays, and the compressed rows and columns of SciPy, seen as what ``tensor`` makes
-of them, without importing what makes tensors. All else is made a tensor."""
+"""Operands as questions of recordings need them: dense arrays, and compressed rows, columns and coordinates of SciPy, seen as what
+``tensor`` makes of them, without importing what makes tensors. All else is made a tensor."""
 
 from __future__ import annotations
 
+from collections import deque
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from ..compiler.storage.walk import Walk
 
 _MOST = 2**20  # entries up to which NumPy checks a matrix in less time than importing takes
+_WIDE = 2**31  # the least extent whose coordinates do not take 32 bits
 _MODES = {"csr": (0, 1), "csc": (1, 0)}
 _INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -84,13 +87,13 @@ class _Sketch:
 
 
 def sketch(data: Any) -> Any:
-    """Return what tells of an operand all that questions ask. Raises whatever ``tensor`` raises where it is no operand."""
+    """Return what tells of an operand all that questions ask. Raises an error where it is no operand."""
     if type(data) is np.ndarray or isinstance(data, (int, float, complex, np.generic)):
         array = np.asarray(data)
         form = _Format((_Full(),) * array.ndim, tuple(range(array.ndim)))
         return _Sketch(array.shape, form, (_Level(),) * array.ndim, array.reshape(-1))
     form = attribute(data, "format") if type(data).__module__.startswith("scipy.sparse") else None
-    found = _compressed(data, _MODES[form]) if form in _MODES and data.ndim == 2 else None
+    found = _compressed(data, _MODES[form]) if form in _MODES and data.ndim == 2 else _entries(data) if form == "coo" else None
     if found is not None:
         return found
     from ..compiler.storage.construct import tensor
@@ -109,3 +112,28 @@ def _compressed(data: Any, order: tuple[int, ...]) -> _Sketch | None:
         return None
     crd, values = crd[: pos[-1]], values[: pos[-1]]
     return _Sketch(data.shape, _Format((_Full(), _Compressed()), order), (_Level(), _Level(pos=pos, crd=crd)), values)
+
+
+def _entries(data: Any) -> _Sketch | None:
+    """Return the sketch of coordinates of SciPy: of a matrix that of its rows, else one of compressed levels. None where they are many, or
+    extents large. Raises ``ValueError`` where they are no coordinates of the shape."""
+    columns, values, shape = attribute(data, "coords") or (), data.data, data.shape
+    plain = all(type(part) is np.ndarray and part.shape == (len(values),) for part in (*columns, values))
+    if not plain or len(columns) != len(shape) or any(column.dtype not in _INDICES for column in columns):
+        return None
+    if len(values) * len(shape) + shape[0] > _MOST or not all(0 < extent < _WIDE for extent in shape) or prod(shape) >= _WIDE**2:
+        return None
+    keys: NDArray[np.int64] = np.asarray(np.ravel_multi_index(columns, shape))
+    if (keys[1:] <= keys[:-1]).any():
+        keys = np.sort(keys)
+        keys = keys[np.diff(keys, prepend=-1) > 0]
+    outer = 1 if len(shape) == 2 else 0  # levels of all coordinates
+    levels, prefixes = deque[_Level](), keys
+    for level in range(len(shape) - 1, outer - 1, -1):
+        parents = prefixes // shape[level]
+        begins = np.flatnonzero(np.diff(parents, prepend=-1) > 0)
+        pos = np.append(begins, len(parents)) if level > outer else np.searchsorted(parents, np.arange(prod(shape[:outer]) + 1))
+        levels.appendleft(_Level(pos=pos.astype(np.int32), crd=(prefixes - parents * shape[level]).astype(np.int32)))
+        prefixes = parents[begins]
+    kinds = (_Full(),) * outer + (_Compressed(),) * len(levels)
+    return _Sketch(shape, _Format(kinds, tuple(range(len(shape)))), (_Level(),) * outer + tuple(levels), values[: len(keys)])

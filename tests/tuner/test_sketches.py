@@ -32,8 +32,10 @@ def told(operand: Any) -> list[Any]:
         found += [static_excess(operand, 3, apart) for apart in (False, True)]
         found += [question(operand, chunk) for question in (largest_chunk, chunks) for chunk in (1, 16)]
         found += [dynamic_excess(operand, chunk, 2) for chunk in (1, 16)]
-        found += [scattered_share(operand, level, rows, lines, 0.5) for level in (0, 1) for rows in (2.5, 64.0) for lines in (0.25, 4.0)]
-        found += [alone_over_batched(operand, 1, joined, 100.0) for joined in (False, True)] if facts.segments(operand, 1) else []
+        levels = range(operand.order)
+        found += [scattered_share(operand, level, rows, lines, 0.5) for level in levels for rows in (2.5, 64.0) for lines in (0.25, 4.0)]
+        rows = (level for level in levels if facts.segments(operand, level))
+        found += [alone_over_batched(operand, level, joined, 100.0) for level in rows for joined in (False, True)]
     return [*found, *sizes_of_joins(operand)]
 
 
@@ -56,6 +58,20 @@ def test_matrices(seed: int, rows: int, columns: int, density: float, form: str,
     made = scipy.sparse.random_array((rows, columns), density=density, rng=np.random.default_rng(seed), format=form)
     if form != "coo":
         made.indices, made.indptr = made.indices.astype(index), made.indptr.astype(index)
+    assert told(sketch(made)) == told(tensor(made))
+
+
+@given(
+    seed=st_draw.integers(0, 1000), shape=st_draw.lists(st_draw.integers(0, 9), min_size=1, max_size=4), count=st_draw.integers(0, 60),
+    is_sorted=st_draw.booleans(), index=st_draw.sampled_from([np.int32, np.int64]),
+)  # fmt: skip
+def test_coordinates(seed: int, shape: list[int], count: int, is_sorted: bool, index: type) -> None:
+    """Of any number of modes, with entries that are stored more than once."""
+    source = np.random.default_rng(seed)
+    columns = [source.integers(0, extent, count if 0 not in shape else 0).astype(index) for extent in shape]
+    order = np.lexsort(columns[::-1]) if is_sorted else slice(None)
+    made = scipy.sparse.coo_array((np.ones(len(columns[0])), tuple(column[order] for column in columns)), shape=tuple(shape))
+    assert isinstance(sketch(made), Tensor) == (0 in shape)
     assert told(sketch(made)) == told(tensor(made))
 
 
