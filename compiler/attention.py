@@ -1,4 +1,5 @@
-"""Notes for people who wait for something slow: at terminals, in notebooks, and where $SPARSETUNE_VERBOSE asks for them."""
+"""Lines on standard error for people who wait for something slow or want to see decisions: at terminals, in notebooks, and where
+$SPARSETUNE_VERBOSE asks for them."""
 
 from __future__ import annotations
 
@@ -34,6 +35,12 @@ def is_watched() -> bool:
 def note(message: str) -> None:
     """Print a note on standard error."""
     print(f"sparsetune: {message}", file=sys.stderr, flush=True)
+
+
+def tell(decision: str) -> None:
+    """Print a decision and its reason, if the environment variable is 1."""
+    if os.environ.get(VERBOSE, "") == "1":
+        print(f"sparsetune: {' '.join(decision.split())}", file=sys.stderr)
 
 
 @contextmanager

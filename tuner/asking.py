@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compiler.attention import tell
 from ..compiler.errors import ShapeError, SparsetuneError
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
@@ -24,7 +25,6 @@ from .answers import keep_answer, kind, known_answer, question
 from .match import TARGETS, Match
 from .together import together
 from .urls import database_url, file_stamp, sqlite_path
-from .verbose import tell
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler.attention import is_watched
+from ..compiler.attention import is_watched, tell
 from ..compiler.concrete.affine import Boundary
 from ..compiler.deadline import Deadline, TimeOver
 from ..compiler.errors import ScheduleError, TuningError
@@ -48,7 +48,6 @@ from .search.space import Space
 from .settings import MOST_SEED, Budget, Settings
 from .trials import Trials
 from .tune_result import TuneResult, result_of
-from .verbose import tell
 
 _PRUNING_SHARE = 0.2  # most of a time budget that static pruning may take
 _FINAL_SHARE = 0.25  # share of a time budget that is kept for the finals

@@ -7,6 +7,7 @@ from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
+from ..together import lookups
 from .operands import Boundary, DenseFormat, Shape, SparseFormat, from_paths, on_pattern
 
 if TYPE_CHECKING:
@@ -35,17 +36,6 @@ def _compute_all() -> ModuleType:
     """Import what computes several expressions."""
     _compute()
     from ...compiler import evaluate_all as module
-
-    return module
-
-
-@cache
-def lookups() -> ModuleType:
-    """Import what looks schedules up."""
-    from ..together import together
-
-    with together("known"):
-        from .. import asking as module
 
     return module
 

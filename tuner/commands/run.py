@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
+from ...compiler.attention import tell
 from ...compiler.errors import BuildError, DataError
 from ...compiler.schedule.schedule import Schedule
 from ...compiler.storage.tensor import Tensor
@@ -19,7 +20,6 @@ from ..operands import problem_of
 from ..problem import Problem
 from ..progress import show_seconds
 from ..settings import MOST_SEED
-from ..verbose import tell
 from . import options
 from .help import ExampleCommand
 from .output import note, print_json, require_compiler
