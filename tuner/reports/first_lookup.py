@@ -28,6 +28,8 @@ EXPRESSIONS = {
     "SpMM": ("Y(i,k) = A(i,j) * X(j,k)", "dict(A=A, X=np.ones((2000, 32)))", None),
     "SpGEMM": ("C(i,k) = A(i,j) * B(j,k)", "dict(A=A, B=A.T.tocsr())", "csr"),
     "SDDMM": ("S(i,j) = A(i,j) * U(i,k) * V(j,k)", "dict(A=A, U=np.ones((3000, 16)), V=np.ones((2000, 16)))", "csr"),
+    "TTV": ("Y(i,j) = T(i,j,k) * x(k)", "dict(T=T, x=np.ones(100))", "csr"),
+    "MTTKRP": ("Y(i,r) = T(i,j,k) * C(j,r) * D(k,r)", "dict(T=T, C=np.ones((200, 16)), D=np.ones((100, 16)))", None),
 }
 
 _PROGRAM = """
@@ -35,6 +37,7 @@ import json, sys, time
 import numpy as np, scipy.sparse
 import sparsetune as st
 A = scipy.sparse.random_array((3000, 2000), density=0.005, rng=np.random.default_rng({seed}), format="csr")
+T = scipy.sparse.random_array((300, 200, 100), density=0.005, rng=np.random.default_rng({seed}))
 operands = {operands}
 calls = [0]
 def counted(frame, event, argument):
@@ -116,8 +119,8 @@ NumPy, SciPy and the package and made its operands, least of {rounds} processes,
 Python that it calls. *Known*: some process has looked the same up before, and neither database, sources, compilers nor constants of the
 machine have changed. *Alike*: none has, but some process has looked the same expression up for other matrices, here of the same size; what
 the static model computed for one of these is computed again. (axpby has no matrix, so it is known.) *Not known*: no process has looked
-anything up; the static model chooses. *Warm*: the same call again in the same process. Two threads, a sparse matrix of 30,000 entries, a
-database without records beside the schedules that ship.
+anything up; the static model chooses. *Warm*: the same call again in the same process. Two threads, a sparse matrix or tensor of 30,000
+entries as SciPy has it, a database without records beside the schedules that ship.
 
 {table(header, rows)}
 """

@@ -10,12 +10,12 @@ from sparsetune.tuner.reports.first_lookup import First, measured, page
 MOST_ALIKE = 48
 """Modules that a first lookup imports where another process has looked the same up for another matrix."""
 
-MOST_CALLS = 7000
-"""Functions of Python that a first lookup calls where another process has looked the same up; some 4,500."""
+MOST_CALLS = 5500
+"""Functions of Python that a first lookup calls where another process has looked the same up; some 3,700."""
 
 
-MOST_CALLS_ALIKE = 9500
-"""The same for another matrix; some 8,000."""
+MOST_CALLS_ALIKE = 8000
+"""The same for another matrix; some 6,500."""
 
 
 def test_what_is_known_takes_a_small_part_of_what_is_not(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_what_is_known_takes_a_small_part_of_what_is_not(tmp_path: Path) -> None
     assert 0 < known.seconds < new.seconds
 
 
-@pytest.mark.parametrize("kernel", ["SpMV", "SDDMM", "SpGEMM"])
+@pytest.mark.parametrize("kernel", ["SpMV", "SDDMM", "SpGEMM", "TTV"])
 def test_other_operands_of_a_kernel_that_is_known_take_a_small_part_too(tmp_path: Path, kernel: str) -> None:
     alike = measured(kernel, str(tmp_path / "answers"), str(tmp_path / "none.sqlite"), 2, others=True)
     assert alike.modules < MOST_ALIKE
