@@ -1,6 +1,7 @@
 """Searches among decoys: what looks best at first is not, and whatever hints neighbours give are used.
 
-A pair is a table and a seed. A search has to reach 1.05 of the best after 60 trials in nine of ten pairs where neighbours lead to the best.
+A pair is a table and a seed. A search has to reach 1.05 of the best after 60 trials in nine of ten pairs where points say something about
+the best one.
 No search can where they do not: 59 points drawn of 1,176, of which one is good, hold it with a probability of 59/1176, whatever is drawn.
 """
 
@@ -17,14 +18,8 @@ from sparsetune.tuner.truth.replay import replay
 from sparsetune.tuner.truth.table import TruthTable
 
 TRIALS, CLOSE, SEEDS = 60, 1.05, 20
-LEADING = ("together", "twins", "noisy")
-"""Tables in which a structure that begins among the fastest leads to the best by steps that gain."""
-
-HIDDEN = ("elsewhere", "narrow", "crashing", "misranked")
-"""Tables in which the best structure begins like any other, or not at all: some points of all have to be tried."""
-
-BEATEN = ("misranked", "local")
-"""Local search begins with every structure, which suits a ranking that is wrong where there are few: 20 pairs of 20 against 17."""
+REACHED = {"elsewhere": 17, "narrow": 3, "together": 18, "misranked": 19, "twins": 19, "noisy": 19, "crashing": 19}
+"""In how many pairs at least a search comes close to the best. Nothing leads to the best of the narrow tables but trying it."""
 
 
 def chance(table: TruthTable, trials: int = TRIALS) -> float:
@@ -56,20 +51,18 @@ def test_what_drawing_reaches() -> None:
     assert chance(two) == pytest.approx(1 - math.comb(1174, 59) / math.comb(1176, 59))
 
 
-@pytest.mark.parametrize("kind", LEADING)
+@pytest.mark.parametrize("kind", REACHED)
 def test_decoys_do_not_keep_a_search_from_the_best(kind: str) -> None:
-    assert reached(kind, "two-level") >= 0.9 * SEEDS
+    assert reached(kind, "two-level") >= REACHED[kind]
 
 
-@pytest.mark.parametrize(
-    ("kind", "rival"), [pair for pair in itertools.product((*LEADING, *HIDDEN), ("tpe", "local")) if pair != BEATEN]
-)
+@pytest.mark.parametrize(("kind", "rival"), list(itertools.product(REACHED, ("tpe", "local"))))
 def test_no_rival_is_better(kind: str, rival: str) -> None:
     """By more than one pair of ten, which is luck."""
     assert reached(kind, "two-level", 10) >= reached(kind, rival, 10) - 1
 
 
-@pytest.mark.parametrize("kind", [*LEADING, *HIDDEN])
+@pytest.mark.parametrize("kind", REACHED)
 def test_a_search_is_better_than_chance(kind: str) -> None:
     expected = sum(chance(pair(kind, seed)) for seed in range(SEEDS))
     assert reached(kind, "two-level") > expected

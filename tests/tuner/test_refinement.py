@@ -12,7 +12,7 @@ import pytest
 from sparsetune.compiler.native import blas
 from sparsetune.compiler.schedule import directives as d
 from sparsetune.compiler.space.decorations import BUILD
-from sparsetune.compiler.space.template import Hole, Template, opened
+from sparsetune.compiler.space.template import Hole, Template, Value, opened
 from sparsetune.tuner.search import surrogate
 from sparsetune.tuner.search.refinement import Refinement
 from sparsetune.tuner.search.samplers import SAMPLERS, Search
@@ -100,15 +100,44 @@ def test_steps_lie_beside_the_fastest_points_of_structures_and_those_that_may_be
     assert found == {point for point in all_points() if any(are_beside(point, one) for one in starts)} - known.keys() | {first(5)}
 
 
-def test_a_structure_begins_elsewhere_where_its_first_point_failed() -> None:
-    """A failure says nothing about the times of a structure, and more about what is like it."""
-    refinement = Refinement(SPACE)
-    for unroll in (1, 2, 3):
-        refinement.tell(Point(0, (64, "static", unroll)), 1.0)
-    refinement.tell(Point(1, (64, "static", 1)), None)
-    step = refinement.choose(lambda point: point.template == 1 and point != Point(1, (64, "static", 1)), {0, 1}, first)
-    assert step is not None
-    assert step.values[2] == 1, "unrolling by two is most like what failed"
+def test_what_is_like_a_failure_is_less_likely_to_work() -> None:
+    near, far, other = (Point(number, (64, "static", unroll)) for number, unroll in ((1, 2), (1, 8), (0, 2)))
+    chances = Surrogate(SPACE).chance((), [Point(1, (64, "static", 1))], [near, far, other])
+    assert chances[0] < chances[1] < chances[2] == 1
+
+
+def test_a_structure_that_fails_goes_on_far_from_its_failures_until_it_is_given_up() -> None:
+    strategy, tried = SAMPLERS["two-level"].make(Search(SPACE, 60, 0, None, "test")), list[tuple[Value, ...]]()
+    for _ in range(60):
+        proposal = strategy.ask()
+        assert proposal is not None
+        point = SPACE.find(proposal.schedule)
+        assert point is not None
+        if point.template == 0:
+            tried.append(point.values)
+        strategy.tell(proposal, None if point.template == 0 else seconds(point))
+    assert tried == [(64, "static", 1), (1, "dynamic", 8), (4, "guided", 4)]
+
+
+def test_structures_that_were_not_tried_are_expected_to_gain_as_others_have() -> None:
+    """The same times in another order: where the first was the slowest, steps have halved it."""
+    points, others = [Point(0, (64, "static", unroll)) for unroll in UNROLL.choices], [first(number) for number in range(1, 5)]
+    begun = list[bool]()
+    for times in (range(16, 8, -1), range(9, 17)):
+        refinement = Refinement(SPACE)
+        for point, time in zip(points + others, [*times, *[14] * 4], strict=True):
+            refinement.tell(point, time / 8)
+        step = refinement.choose(lambda point: point not in points + others, range(6), first)
+        begun.append(step == first(5))
+    assert begun == [True, False]
+
+
+def test_values_count_less_in_a_structure_whose_points_take_as_long() -> None:
+    """The flat one hardly has anything better, so that what is not known of the other is worth more."""
+    tried, new = [(chunk, "static", unroll) for chunk in CHUNK.choices for unroll in (1, 4)], (16, "guided", 8)
+    times = {Point(number, values): 0.1 * number * place for number in (0, 1) for place, values in enumerate(tried)}
+    scale = Surrogate(SPACE).expected(times, [Point(0, new), Point(1, new)]).scale
+    assert 1.5 * scale[0] < scale[1]
 
 
 def test_two_numbers_change_together_where_either_alone_is_slower() -> None:

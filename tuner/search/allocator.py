@@ -117,8 +117,8 @@ class Expected:
     scale: NDArray[np.float64]
     freedom: NDArray[np.float64]
 
-    def improvement(self, best: float) -> NDArray[np.float64]:
-        """Return by how much each is expected to fall below ``best``, counting 0 where it does not."""
+    def improvement(self, best: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return by how much each is expected to fall below ``best``, or its own of these, counting 0 where it does not."""
         from scipy.special import betaln, stdtr
 
         margin, freedom = (best - self.mean) / self.scale, self.freedom

@@ -2,7 +2,8 @@
 
 A sampler that draws all holes at once combines two good values late, or never if the budget ends before. Steps start from the fastest
 point of every structure, since the best structure may begin badly, and from all points that may be the fastest. A step changes one hole,
-or two numbers to their neighbours. The first point of a structure that was not tried is as good as a step.
+or two numbers to their neighbours. Where no point of a structure has worked, its next one is as good as a step, and expected to gain
+twice: steps will make the structure faster as they have done with others.
 
 Two numbers of which the product counts hide what lies beyond: either alone makes it slower, and what is learned from that says that both
 make it slower still. So where all that lies beside the fastest point in one number is known, what lies beside it in two comes next, now
@@ -60,7 +61,7 @@ class Refinement:
         Args:
             is_new: tells whether a point was not asked for yet.
             live: the structures that have points left.
-            first: returns the first point of a structure.
+            first: returns the point to try next of a structure of which none has worked.
             asked: points that are being measured.
         """
         if not self._logs:
@@ -70,9 +71,9 @@ class Refinement:
         found = self._most_promising(pairs, is_new, asked)
         if found is not None:
             return found
-        tried = {point.template for point in (*self._logs, *self._failed, *asked)}
+        begun = {point.template for point in (*self._logs, *asked)}
         points = dict.fromkeys(step for start in self._starts() if start.template in live for step in self._steps(start))
-        points |= dict.fromkeys(first(number) for number in sorted(live) if number not in tried)
+        points |= dict.fromkeys(first(number) for number in sorted(live) if number not in begun)
         return self._most_promising(points, is_new, asked)
 
     def _most_promising(self, points: Iterable[Point], is_new: Callable[[Point], bool], asked: Collection[Point]) -> Point | None:
@@ -83,19 +84,28 @@ class Refinement:
         told, pending = dict(self._logs), list(asked)
         if pending:  # they count as if they took what is expected, so that another process tries something else
             told |= dict(zip(pending, self._surrogate.expected(told, pending).mean.tolist(), strict=True))
-        gains = self._surrogate.expected(told, steps).improvement(min(self._logs.values()))
+        begun, ahead = {point.template for point in self._logs}, self._gained()
+        wanted = min(self._logs.values()) + np.array([0.0 if point.template in begun else ahead for point in steps])
+        gains = self._surrogate.expected(told, steps).improvement(wanted)
         gains *= self._surrogate.chance(self._logs, self._failed, steps)
         return next((steps[place] for place in np.argsort(-gains, kind="stable") if is_new(steps[place])), None)
 
+    def _gained(self) -> float:
+        """Return how much faster than its first point a structure has become, as a logarithm, the mean over all later points."""
+        first, least, later = dict[int, float](), dict[int, float](), list[int]()
+        for point, log in self._logs.items():
+            if point.template in first:
+                later.append(point.template)
+            first.setdefault(point.template, log)
+            least[point.template] = min(log, least.get(point.template, log))
+        return sum(first[number] - least[number] for number in later) / max(1, len(later))
+
     def _starts(self) -> Iterator[Point]:
-        """Yield the points from which steps are taken: the fastest of each structure, or the first where none has worked, and all those
-        that may be the fastest of all."""
+        """Yield the points from which steps are taken: the fastest of each structure, and all those that may be the fastest of all."""
         best, leaders = min(self._logs.values()), dict[int, Point]()
         for point, log in self._logs.items():
             if point.template not in leaders or log < self._logs[leaders[point.template]]:
                 leaders[point.template] = point
-        for point in self._failed:
-            leaders.setdefault(point.template, point)
         yield from leaders.values()
         yield from (point for point, log in self._logs.items() if log <= best + _NEAR and point != leaders[point.template])
 

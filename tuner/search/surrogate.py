@@ -1,10 +1,10 @@
 """What points take that were not tried: a Gaussian process over structures and what is in their holes.
 
 The logarithm of a time is a sum of parts, each alike where points are alike: one of the structure, alike where structures share directives;
-one of each value, the same in all structures with holes of that role; and one of the values together in this structure. How much each part
-counts is not known before, nor how far numbers reach, so what explains the times best is taken from a few mixtures. What compilers and
-flags are worth depends on the code: wider vectors may gain nothing in a dozen structures and a tenth in the next, so they have no part in
-common.
+one of each value, the same in all structures with holes of that role; and one of the values together in this structure, which counts less
+where points of the structure took about the same time: what is flat has nothing to find. How much each part counts is not known before, nor
+how far numbers reach, so what explains the times best is taken from a few mixtures. What compilers and flags are worth depends on the code:
+wider vectors may gain nothing in a dozen structures and a tenth in the next, so they have no part in common.
 """
 
 from __future__ import annotations
@@ -66,8 +66,20 @@ class _Fit:
     reach: float
 
 
-def _mixed(weights: Sequence[float], parts: Sequence[Matrix]) -> Matrix:
-    return sum((weight * part for weight, part in zip(weights, parts, strict=True)), np.zeros(parts[0].shape))
+def _mixed(weights: Sequence[float], parts: Sequence[Matrix], swings: Matrix) -> Matrix:
+    """Return covariances: the weighted sum of all parts, that of values together times how much they count in both structures."""
+    structures, shared, joint, mean, trend = (weight * part for weight, part in zip(weights, parts, strict=True))
+    return structures + shared + joint * swings + mean + trend
+
+
+def _swings(structures: NDArray[np.int64], logs: Vector, count: int) -> Vector:
+    """Return how far the times of each structure deviate, over what is usual and at most 1; what few points show counts in part."""
+    counts = np.bincount(structures, minlength=count)
+    means = np.bincount(structures, logs, count) / np.maximum(counts, 1)
+    squares = np.bincount(structures, (logs - means[structures]) ** 2, count)
+    freedom = np.maximum(counts - 1, 0)
+    usual = (squares.sum() + _PRIOR * _DEVIATION**2) / (freedom.sum() + _PRIOR)
+    return np.sqrt(np.minimum(1, (squares / usual + _PRIOR) / (freedom + _PRIOR)))
 
 
 class Surrogate:
@@ -103,20 +115,23 @@ class Surrogate:
             told = [point for number, point in enumerate(told) if point in fast or number >= len(told) - _MOST // 2]
         seen, asked = self._features(told), self._features(points)
         logs = np.array([times[point] for point in told])
-        fits = (self._fit(seen, logs, reach) for reach in _REACHES)
+        swing = _swings(seen.structures, logs, len(self._space.templates))
+        fits = (self._fit(seen, logs, swing, reach) for reach in _REACHES)
         best = max((fit for some in fits for fit in some), key=lambda fit: fit.likelihood)
-        across = _mixed(best.weights, self._parts(seen, asked, best.reach))
+        across = _mixed(best.weights, self._parts(seen, asked, best.reach), np.outer(swing[seen.structures], swing[asked.structures]))
         pulls = solve_triangular(best.lower, across, lower=True, check_finite=False)
-        own = 1 + _MEAN + _TREND * self._ranks(asked) ** 2 + _NOISE
+        structures, shared, joint, mean, trend = best.weights
+        own = structures + shared + joint * swing[asked.structures] ** 2 + mean + trend * self._ranks(asked) ** 2 + _NOISE
         variance = best.scale * np.maximum(own - np.einsum("ij,ij->j", pulls, pulls), _NOISE)
         return Expected(best.middle + np.einsum("ij,i->j", pulls, best.white), np.sqrt(variance), np.full(len(points), len(told) + _PRIOR))
 
-    def _fit(self, seen: _Features, logs: Vector, reach: float) -> Iterator[_Fit]:
+    def _fit(self, seen: _Features, logs: Vector, swing: Vector, reach: float) -> Iterator[_Fit]:
         """Yield how well each mixture explains times."""
-        count, middle, parts = len(logs), float(np.median(logs)), self._parts(seen, seen, reach)
+        count, middle = len(logs), float(np.median(logs))
+        parts, swings = self._parts(seen, seen, reach), np.outer(swing[seen.structures], swing[seen.structures])
         for mixture in _MIXTURES:
             weights = (*mixture, _MEAN, _TREND)
-            lower = cholesky(_mixed(weights, parts) + _NOISE * np.eye(count), lower=True, check_finite=False)
+            lower = cholesky(_mixed(weights, parts, swings) + _NOISE * np.eye(count), lower=True, check_finite=False)
             white = solve_triangular(lower, logs - middle, lower=True, check_finite=False)
             scale = (float(white @ white) + _PRIOR * _DEVIATION**2) / (count + _PRIOR)
             likelihood = -(count + _PRIOR) / 2 * math.log(scale) - float(np.log(np.diag(lower)).sum())

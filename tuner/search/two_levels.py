@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
-from ...compiler.space.template import Value
+from ...compiler.space.template import Hole, Value
 from ..records import digest
 from .allocator import Allocator
 from .journal import open_storage
@@ -116,8 +117,11 @@ class TwoLevels:
 
     def _first(self, number: int) -> Values:
         """Return the first point of a structure: the values of the fastest point of all in holes that decide the same, the usual ones in
-        others. It is proposed again whenever another structure has found a faster point."""
+        others. It is proposed again whenever another structure has found a faster point. Where the structure has only failed, it is what
+        lies farthest from all that failed, in every hole: any value may be the cause."""
         template = self._space.templates[number]
+        if (tried := self._times.get(number)) and not any(tried.values()):
+            return tuple(_farthest(hole, [point.values[place] for point in tried]) for place, hole in enumerate(template.holes))
         finished = [(seconds, point) for times in self._times.values() if len(times) > 1 for point, seconds in times.items() if seconds]
         best = self._carried(min(finished, key=lambda found: found[0])[1], number) if finished else {}
         return tuple(best.get(hole.name, hole.usual) for hole in template.holes)
@@ -164,6 +168,14 @@ class TwoLevels:
             if self._study_name(number) in there:
                 for values, seconds in self._study(number).recorded():
                     self._note(Point(number, values), seconds)
+
+
+def _farthest(hole: Hole, values: Collection[Value]) -> Value:
+    """Return the choice that is least like some values: of numbers the one farthest from all of them, the least of several."""
+    if not hole.is_ordered:
+        return min(hole.choices, key=Counter(values).__getitem__)
+    places = {choice: place for place, choice in enumerate(sorted(choice for choice in hole.choices if isinstance(choice, int)))}
+    return max(places, key=lambda choice: min(abs(places[choice] - place) for value, place in places.items() if value in values))
 
 
 def _level(times: dict[Point, float | None]) -> float | None:
