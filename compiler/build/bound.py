@@ -52,7 +52,7 @@ class BoundKernel:
         self._copies = read_copies(operands, kernel.target.on_device)
         self._result, self._flat = self._make_result(out)
         self._also = {other.name: dense_result(other, extents, None, operands) for other in kernel.spec.also}
-        self.launch = kernel.executable.bind(*self.arguments(), len(self._assembled), threads)
+        self.launch = kernel.executable.bind(*self._arguments(), len(self._assembled), threads)
         self._kernel_run = self.launch.run
         self._pins = [pin(operand.values) for operand in operands.values()]
         self._pins += [pin(flat) for flat in (self._flat, *(flat for _, flat in self._also.values())) if flat is not None]
@@ -120,7 +120,12 @@ class BoundKernel:
         return CountingKernel(self.kernel.spec).count(self.operands, self.extents)
 
     def arguments(self) -> tuple[list[NDArray[Any] | None], list[int]]:
-        """Return the arrays and sizes that the kernel runs on, in the order of its parameters; None for arrays that it makes."""
+        """Return the arrays and sizes that the kernel runs on, in the order of its parameters; None for arrays that it makes. Copies of
+        operands hold their values of now."""
+        self._copy()
+        return self._arguments()
+
+    def _arguments(self) -> tuple[list[NDArray[Any] | None], list[int]]:
         function = self.kernel.spec.function
         arrays = [None if parameter.assembled else self._array(parameter) for parameter in function.arrays]
         return arrays, [self._size(size.source) for size in function.sizes]

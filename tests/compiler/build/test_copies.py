@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sparsetune as st
+from differential.interpreted import interpreted
 from sparsetune.compiler.build.copies import LEAST_COST, LINE_COST, second_accesses
 from sparsetune.compiler.build.kernel import TypedKernel
 from sparsetune.compiler.storage.aligned import copy_at
@@ -142,6 +143,19 @@ def test_strided_operands_are_copied_once_a_call(made: list[tuple[int, ...]], mo
         x *= 2
         np.testing.assert_array_equal(st.evaluate(SPMM, {"A": a, "X": x}), a.to_scipy() @ x)
     assert made == 3 * [(40, 16)]
+
+
+def test_arguments_hold_what_copies_will_hold() -> None:
+    """Those who run a kernel themselves, such as the interpreter of the loop IR, get the operands' values, not memory to copy them to."""
+    x = copy_at(dense(40, 16), 8).reshape(40, 16)
+    bound = st.compile(SPMM, {"A": "csr"}).bind(A=matrix(400, 40, 30), X=x, threads=1)
+    for _ in range(2):
+        given = dict(zip((array.name for array in bound.kernel.spec.function.arrays), bound.arguments()[0], strict=True))["X_vals"]
+        assert given is not None
+        assert not np.shares_memory(given, x)
+        np.testing.assert_array_equal(given, x.reshape(-1))
+        x += 1
+    np.testing.assert_array_equal(interpreted(bound)[0], matrix(400, 40, 30) @ x)
 
 
 @pytest.mark.parametrize("each", [1, 30])
