@@ -15,7 +15,7 @@ import sys
 from binascii import crc32
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -52,15 +52,6 @@ def together(name: str) -> Iterator[None]:
     new = [name for name in sys.modules.keys() - before - finder.served if name.startswith(_INSIDE)]
     if new and not sys.dont_write_bytecode:
         _write(finder.place, {**finder.kept, **_codes([sys.modules[name] for name in sorted(new)])})
-
-
-@cache
-def lookups() -> ModuleType:
-    """Import what looks schedules up."""
-    with together("known"):
-        from . import asking as module
-
-    return module
 
 
 class _Loader(SourceFileLoader):

@@ -68,11 +68,11 @@ def test_legal_orders_are_found_among_the_factorial_of_all() -> None:
     assert found[0] == "default", "every other order of the 21 loops breaks the order of storage; they are not tried one by one"
 
 
-def test_candidates_end_in_time_with_the_default_at_least() -> None:
+def test_candidates_end_in_time_with_the_default_and_a_forest_at_least() -> None:
     assignment = parse(chain_of(40))
     over = Deadline(0, clock=time.monotonic)
-    (default,) = candidates(assignment, formats_of(assignment, {}), deadline=over)
-    assert (default.template, over.cut) == (Template(), True)
+    default, forest = candidates(assignment, formats_of(assignment, {}), deadline=over)
+    assert (default.template, forest.origin, over.cut) == (Template(), "forest", True)
     assert len(candidates(parse(product_of(256)), formats_of(parse(product_of(256)), {}), threads=2)) > 1
 
 

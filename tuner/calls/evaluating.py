@@ -7,7 +7,7 @@ from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
-from ..together import lookups
+from . import lookups
 from .operands import Boundary, DenseFormat, Shape, SparseFormat, from_paths, on_pattern
 
 if TYPE_CHECKING:

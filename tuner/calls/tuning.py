@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
-from ..together import lookups
+from . import lookups
 from .operands import Boundary, Shape, from_paths, on_pattern
 
 if TYPE_CHECKING:

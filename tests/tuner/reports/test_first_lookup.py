@@ -13,7 +13,6 @@ MOST_ALIKE = 48
 MOST_CALLS = 5500
 """Functions of Python that a first lookup calls where another process has looked the same up; some 3,700."""
 
-
 MOST_CALLS_ALIKE = 8000
 """The same for another matrix; some 6,500."""
 
