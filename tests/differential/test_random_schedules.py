@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count, islice
 
 import numpy as np
 import pytest
@@ -30,6 +31,13 @@ def test_random_legal_schedules_lower_and_are_right() -> None:
 
 def test_random_schedules_of_random_expressions_are_right() -> None:
     found = run_isolated(range(CASES), chunk=20, work=scheduled_cases.run_scheduled, describe=scheduled_cases.scheduled_case)
+    assert not found, "\n".join(map(str, found))
+
+
+def test_random_schedules_of_symmetric_matrices_are_right() -> None:
+    """Few of all cases read one, so some more are run."""
+    seeds = list(islice((seed for seed in count() if scheduled.random_scheduled(seed).halves), 20))
+    found = run_isolated(seeds, chunk=10, work=scheduled.run_random, describe=scheduled.random_scheduled)
     assert not found, "\n".join(map(str, found))
 
 
