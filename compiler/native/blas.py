@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 from .library import CSRC, declared_in, foreign_interface
+from .runtimes import loaded_objects
 
 DECLARATION = "extern void *st_blas;"
 """Declares the pointer to the table in an object that calls BLAS."""
@@ -97,11 +98,8 @@ def _counters() -> Iterator[tuple[int, int]]:
 
 
 def _loaded() -> set[str]:
-    """Return the loaded shared objects that are a BLAS by their names; none if the system does not list them."""
-    with suppress(OSError):
-        paths = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if line.count("/")}
-        return {path for path in paths if any(word in Path(path).name.lower() for word in ("blas", "mkl_rt", "blis"))}
-    return set()
+    """Return the loaded shared objects that are a BLAS by their names."""
+    return {path for path in loaded_objects() if any(word in Path(path).name.lower() for word in ("blas", "mkl_rt", "blis"))}
 
 
 @cache

@@ -103,19 +103,26 @@ def affinity() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
-def _affinity_of_all_threads() -> frozenset[int]:
-    """Return the logical cores on which any thread of this process may run. With OMP_PROC_BIND, an OpenMP runtime that was used before
-    this module was imported has bound each of its threads, including the first one, to a core of its own."""
+def _affinity_before_binding() -> frozenset[int]:
+    """Return the logical cores on which this process was started, as far as that can be known.
+
+    With OMP_PROC_BIND, an OpenMP runtime binds the first thread to a core: GCC's when it is loaded, LLVM's in its first loop. If that was
+    before this module was imported, other threads of the process, if any, and the runtime know more cores.
+    """
     found = affinity()
     if not any(os.environ.get(name) for name in _BINDING):
         return found
     with contextlib.suppress(OSError, AttributeError):
         for thread in os.listdir("/proc/self/task"):
             found |= os.sched_getaffinity(int(thread))
+    if len(found) < (os.cpu_count() or 1):
+        from .runtimes import places_of_runtimes  # imported late: it is for few processes
+
+        found |= places_of_runtimes()
     return found
 
 
-_AT_FIRST = _affinity_of_all_threads()
+_AT_FIRST = _affinity_before_binding()
 """The affinity when this module was imported: an OpenMP runtime in this process, such as PyTorch's, may bind the first thread later."""
 
 
