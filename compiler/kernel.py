@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from . import html
@@ -21,6 +22,7 @@ from .format import Format
 from .frozen import frozen
 from .lowering.kernel_spec import KernelSpec
 from .lowering.lower import lower
+from .lowering.rows_apart import reads_rows_apart
 from .lowering.tensor_types import TensorType
 from .notation.nodes import Access, Assignment
 from .notation.printer import show
@@ -49,11 +51,13 @@ class Signature:
     Attributes:
         dtypes, widths: for every operand, the name of its dtype, and the bits of the index arrays of each level.
         wide: whether an extent needs coordinates of 64 bits.
+        apart: the operands of the program whose rows may lie apart in memory.
     """
 
     dtypes: tuple[tuple[str, str], ...]
     widths: tuple[tuple[str, tuple[int, ...]], ...]
     wide: bool = False
+    apart: frozenset[str] = frozenset()
 
 
 class Kernel:
@@ -89,6 +93,7 @@ class Kernel:
         found = find_target(target, arch)
         check_units(concretized.program, found.name, found.units)
         self._kernels: dict[Signature, TypedKernel] = {}
+        self._kernels_apart: dict[Signature, TypedKernel | None] = {}
         self._repeats = Repeats()
 
     def _is_seen(self, operand: Access, form: Format) -> bool:
@@ -137,7 +142,8 @@ class Kernel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what cannot be pickled: the code loaded into this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "default_kernel"} | {"_kernels": {}, "_repeats": Repeats()}
+        kept = {name: value for name, value in self.__dict__.items() if name != "default_kernel"}
+        return kept | {"_kernels": {}, "_kernels_apart": {}, "_repeats": Repeats()}
 
     @cached_property
     def default_kernel(self) -> TypedKernel:
@@ -151,8 +157,20 @@ class Kernel:
     def kernel_for(self, signature: Signature) -> TypedKernel:
         """Return the kernel for given dtypes and index widths; it is compiled once."""
         if signature not in self._kernels:
-            self._kernels[signature] = TypedKernel(self._lowered(signature), find_target(self.target, self.arch))
+            target = find_target(self.target, self.arch)
+            apart = None if target.on_device else partial(self._kernel_apart, signature)
+            self._kernels[signature] = TypedKernel(self._lowered(signature), target, apart)
         return self._kernels[signature]
+
+    def _kernel_apart(self, signature: Signature, keys: frozenset[str]) -> TypedKernel | None:
+        """Return the kernel for some operands whose rows lie apart in memory, or for as many of these as it can read so; None for none."""
+        wanted = replace(signature, apart=keys)
+        if wanted not in self._kernels_apart:
+            spec = self._lowered(wanted)
+            found = frozenset(key for key in keys if reads_rows_apart(spec.function, key))
+            whole = TypedKernel(spec, find_target(self.target, self.arch))
+            self._kernels_apart[wanted] = whole if found == keys else self._kernel_apart(signature, found) if found else None
+        return self._kernels_apart[wanted]
 
     def __call__(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
         """Compute the expression on operands given by name.
@@ -271,7 +289,7 @@ class Kernel:
             if given in self.viewed.points:
                 types[name] = TensorType(form, kind, (32,) * len(form.in_memory))
             else:
-                types[name] = TensorType(form, dtypes[source], widths[source])
+                types[name] = TensorType(form, dtypes[source], widths[source], name in signature.apart)
         form = self.formats[result.tensor]
         wide = 64 if signature.wide else max((bits for found in widths.values() for bits in found), default=32)
         types[result.tensor] = TensorType(form, kind, (wide,) * len(form))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, ResourceError
-from ..ir.nodes import PAST_CACHES, ArrayParameter
+from ..ir.nodes import PAST_CACHES, STEP, ArrayParameter
 from ..native.machine import available_cores, this_machine
 from ..native.memory import FLOOR, claim
 from ..numpy_later import np
@@ -17,7 +17,7 @@ from ..storage.kernels import light
 from ..storage.pooled import pooled_empty
 from ..storage.sealed import pin
 from ..storage.tensor import Tensor
-from .copies import read_copies
+from .copies import read_copies, row_step
 from .operands import Operand
 from .results import assembled_result, dense_result, empty_result, published, requested_form, shared_levels
 from .workspaces import workspace_bytes
@@ -49,7 +49,7 @@ class BoundKernel:
         self.operands, self.extents, self._spec = operands, extents, kernel.spec.result
         self._assembled = kernel.assembled
         self.claimed = self._claim(out)
-        self._copies = read_copies(operands, kernel.target.on_device)
+        self._copies = read_copies(operands, kernel.target.on_device, kernel.stepped)
         self._result, self._flat = self._make_result(out)
         self._also = {other.name: dense_result(other, extents, None, operands) for other in kernel.spec.also}
         self.launch = kernel.executable.bind(*self._arguments(), len(self._assembled), threads)
@@ -136,6 +136,8 @@ class BoundKernel:
         key, what, place = source
         if what == PAST_CACHES:
             return int(_passes_caches(self._also[key][1] if key in self._also else self._flat))
+        if what == STEP:
+            return row_step(self.operands[key].values)
         return self.operands[key].lengths[place] if what == "length" else self.operands[key].shape[place]
 
     def _claim(self, out: Any) -> int:
@@ -174,6 +176,8 @@ class BoundKernel:
             return self._also[key][1]
         if part == "values" and key in self._copies:
             return self._copies[key]
+        if part == "values" and key in self.kernel.stepped:
+            return self.operands[key].values[:1, :1].reshape(-1)
         if key != self._spec.name:
             return self.operands[key].array(part, level)
         if part == "values":

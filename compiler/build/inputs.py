@@ -26,6 +26,8 @@ from .operands import Operand
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .kernel import TypedKernel
+
 Slots = dict[tuple[str, int | None], list[int]]
 """The kernel's slots for the arrays of an operand, by part and level (None: values)."""
 
@@ -44,12 +46,17 @@ class Input(Protocol):
 
 @frozen(eq=False)
 class DenseInput:
-    """An ndarray that the kernel reads as it is, or from a copy."""
+    """An ndarray that the kernel reads as it is, or from a copy.
+
+    Attributes:
+        leaves: whether another kernel reads matrices whose rows lie apart where they are.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     slots: list[int]
     rule: CopyRule
+    leaves: bool
     address: Callable[[Any], Any]
     cast: Callable[[str, Any], Any]
 
@@ -60,6 +67,8 @@ class DenseInput:
             memory = self.address(data)
         except ValueError:  # cffi raises it for an array that is not in C order
             memory = None
+            if self.leaves and self.rule.reads_in_place(data):
+                return False
         rule = self.rule
         if memory is None or (rule.reads and rule.applies_at(int(self.cast("uintptr_t", memory)))):
             data = copied(data)
@@ -67,6 +76,26 @@ class DenseInput:
         for slot in self.slots:
             pointers[slot] = memory
         kept += memory, pin(data)
+        return True
+
+
+@frozen(eq=False)
+class SteppedInput:
+    """A matrix with the same strides, whose rows lie apart in memory, and which the kernel reads where it is."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    slots: list[int]
+    strides: tuple[int, ...]
+    cast: Callable[[str, Any], Any]
+
+    def place(self, data: Any, pointers: Any, kept: list[Any]) -> bool:
+        if type(data) is not np.ndarray or data.shape != self.shape or data.dtype != self.dtype or data.strides != self.strides:
+            return False
+        memory = self.cast("void *", data.__array_interface__["data"][0])
+        for slot in self.slots:
+            pointers[slot] = memory
+        kept.append(pin(data))
         return True
 
 
@@ -165,13 +194,14 @@ class RowsInput:
         return not self.check(memory[0], pos.itemsize == 8, memory[1], crd.itemsize == 8, self.segments, self.stored, self.extent)
 
 
-def make_input(data: Any, operands: list[Operand], slots: Slots, rule: CopyRule) -> Input | None:
+def make_input(data: Any, operands: list[Operand], slots: Slots, rule: CopyRule, kernel: TypedKernel) -> Input | None:
     """Return how an operand is handed over in later calls; None if the kernel reads it converted.
 
     Args:
         data: as the caller gave it.
         operands: as the kernel reads it; several if the kernel reads it in several formats.
         rule: when the kernel reads a copy of an ndarray.
+        kernel: which reads them.
     """
     address = interface().from_buffer
     if type(data) is float:
@@ -186,7 +216,11 @@ def make_input(data: Any, operands: list[Operand], slots: Slots, rule: CopyRule)
         latest = [weakref.ref(data)]
         return StoredInput(data.shape, data.format, levels, data.fill_value, data.dtype, count, places, address, latest)
     if type(data) is np.ndarray:
-        return DenseInput(data.shape, data.dtype, slots.get(("values", None), []), rule, address, interface().cast)
+        places, cast = slots.get(("values", None), []), interface().cast
+        if any(operand.spec.key in kernel.stepped for operand in operands):
+            return SteppedInput(data.shape, data.dtype, places, data.strides, cast) if len(operands) == 1 else None
+        leaves = kernel.apart is not None and not rule.reads_in_place(data)
+        return DenseInput(data.shape, data.dtype, places, rule, leaves, address, cast)
     native = active()
     if not isinstance(native, NativeKernels):
         return None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..attention import noted_if_long
 from ..concrete.given import checked_operands
 from ..ir.memory import numpy_type
+from ..ir.nodes import STEP
 from ..lowering.kernel_spec import KernelSpec
 from ..native.team import thread_count
 from ..numpy_later import np
@@ -17,6 +18,7 @@ from ..storage.on_device import DeviceArray
 from ..targets.c import C
 from ..targets.target import Executable, Target
 from .bound import BoundKernel
+from .copies import read_in_place
 from .operands import Expected, Operand, find_extents, prepare
 from .results import Assembled, fill_of
 from .stages import kernel_source, kernel_stages
@@ -24,6 +26,10 @@ from .workspaces import Workspace, workspaces
 
 COMPILE_SECONDS = 120.0
 """How long compiling one kernel may take."""
+
+
+Apart: TypeAlias = Callable[[frozenset[str]], "TypedKernel | None"]
+"""Returns a kernel that reads stored operands whose rows lie apart in memory, or as many of these as it can; None for none."""
 
 
 class TypedKernel:
@@ -41,8 +47,8 @@ class TypedKernel:
         ResourceError: there is no memory for the result, or for what the schedule keeps meanwhile.
     """
 
-    def __init__(self, spec: KernelSpec, target: Target = C) -> None:
-        self.spec, self.target = spec, target
+    def __init__(self, spec: KernelSpec, target: Target = C, apart: Apart | None = None) -> None:
+        self.spec, self.target, self.apart = spec, target, apart
 
     @cached_property
     def source(self) -> str:
@@ -85,6 +91,11 @@ class TypedKernel:
                 kind = np.dtype(self.spec.result.dtype) if part == "values" else numpy_type(parameter.type)
                 found.append(Assembled(slot, sizes + len(found), part, level, kind))
         return tuple(found)
+
+    @cached_property
+    def stepped(self) -> frozenset[str]:
+        """The operands, by key, whose rows may lie apart in memory."""
+        return frozenset(size.source[0] for size in self.spec.function.sizes if size.source[1] == STEP)
 
     @cached_property
     def workspaces(self) -> tuple[Workspace, ...]:
@@ -146,7 +157,13 @@ class TypedKernel:
         for wanted in self._expected:  # a tensor that is read in several formats has several entries
             if wanted.spec.key not in prepared:
                 prepared[wanted.spec.key] = prepare(wanted, operands.get(wanted.spec.tensor), once, spec.unit)
-        return self._bound(prepared)(self, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
+        kernel = (self._for_rows_apart(prepared) if once else None) or self
+        return self._bound(prepared)(kernel, prepared, find_extents(spec, prepared, extents or {}), thread_count(threads), out)
+
+    def _for_rows_apart(self, operands: Mapping[str, Operand]) -> TypedKernel | None:
+        """Return the kernel that reads operands whose rows lie apart without copies; None where there is none, or nothing to gain."""
+        keys = frozenset() if self.apart is None else read_in_place(operands)
+        return self.apart(keys) if self.apart is not None and keys else None
 
     def _bound(self, operands: Mapping[str, Operand]) -> type[BoundKernel]:
         if all(type(operand.values) is not DeviceArray for operand in operands.values()):

@@ -246,7 +246,8 @@ def repeated(bound: BoundKernel, operands: Mapping[str, Any], is_chosen: bool = 
     inputs = []
     for name, data in operands.items():
         read = [operand for operand in bound.operands.values() if operand.spec.tensor == name]
-        found = make_input(data, read, slots.get(name, {}), copy_rule(read[0], bound.operands) if is_given(read[0]) else ALWAYS_AS_GIVEN)
+        rule = copy_rule(read[0], bound.operands) if is_given(read[0]) else ALWAYS_AS_GIVEN
+        found = make_input(data, read, slots.get(name, {}), rule, bound.kernel)
         if found is None:
             return None
         inputs.append((name, found))

@@ -288,6 +288,20 @@ class Level:
         return self.kind.occupied(self, position, coordinate)
 
 
+@frozen
+class SteppedLevel(Level):
+    """A dense level whose rows lie apart in memory, as those of a slice do: a row begins ``step`` items after the one before.
+
+    Only places of given coordinates know that; where positions are counted through, rows follow each other
+    (``lowering.rows_apart`` finds out).
+    """
+
+    step: Value = ONE
+
+    def descend(self, above: Place, coordinate: Callable[[str], Value]) -> Place:
+        return above.deeper(add(multiply(above.parent, self.step), coordinate(self.index)))
+
+
 def index_array(part: str, name: str, kind: Type = I64) -> tuple[LevelArray, ...]:
     """Return the arrays of a level that has only one."""
     return (LevelArray(part, name, kind),)

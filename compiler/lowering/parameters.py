@@ -13,7 +13,8 @@ ArraySource: TypeAlias = "tuple[str, str] | tuple[str, str, int]"
 """The tensor or stored copy, the part of it, and, but for values, the level."""
 
 SizeSource: TypeAlias = "tuple[str, str] | tuple[str, str, int]"
-"""``("index", name)``, an extent; ``(key, "extent", mode)`` and ``(key, "length", level)`` of a stored copy; ``THREADS``."""
+"""``("index", name)``, an extent; ``(key, "extent", mode)``, ``(key, "length", level)`` and ``(key, "step", level)`` of a stored copy;
+``THREADS``."""
 
 THREADS: SizeSource = ("threads", "count")
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from ..concrete.nodes import Forall, Program, Stmt, Where, assignments, reads
 from ..ir.names import Names
-from ..ir.nodes import I32, I64, ArrayParameter, SizeParameter, Type
+from ..ir.nodes import I32, I64, STEP, ArrayParameter, SizeParameter, Type
 from ..notation.nodes import Access
 from .assembly import Assembly
 from .parameters import THREADS, ArraySource, Sizes, SizeSource
@@ -40,6 +40,8 @@ def sizes_of(
             wishes |= {(key, "extent", mode): f"{key}{mode + 1}_extent" for mode in form.in_memory.order}
         places = [form.stored_level(level) for level, kind in enumerate(form.levels) if not kind.full]
         wishes |= {(key, "length", place): f"{key}{place + 1}_length" for place in places}
+        if kinds[key].apart:
+            wishes[key, STEP, len(form) - 1] = f"{key}_step"
     wishes[THREADS] = "threads"
     return Sizes({source: SizeParameter(names.permanent(wish), source) for source, wish in wishes.items()}, extents, aliases)
 

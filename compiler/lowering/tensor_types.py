@@ -10,11 +10,19 @@ from ..notation.value_types import TYPES
 
 @frozen
 class TensorType:
-    """How a tensor of the statement is stored: format, numpy dtype name, bits of the index arrays of each level."""
+    """How a tensor of the statement is stored.
+
+    Attributes:
+        format: the format.
+        dtype: numpy dtype name of the values.
+        widths: bits of the index arrays of each level.
+        apart: whether the last level is dense, and its rows lie a number of items apart that is known when the kernel runs.
+    """
 
     format: Format
     dtype: str
     widths: tuple[int, ...]
+    apart: bool = False
 
 
 def loop_type(dtype: str) -> Type:

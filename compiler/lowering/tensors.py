@@ -9,8 +9,8 @@ from ..concrete.provenance import Provenance
 from ..concrete.relations import SumRelation
 from ..format import Format
 from ..ir.arithmetic import integer, multiply
-from ..ir.nodes import I32, I64, Value, Var
-from ..levels.level import CompoundSubscript, Level, LevelArray
+from ..ir.nodes import I32, I64, STEP, Value, Var
+from ..levels.level import CompoundSubscript, Level, LevelArray, SteppedLevel
 from ..notation.nodes import Access
 from ..workspaces.levels import Storage
 from .parameters import Parameters
@@ -88,6 +88,8 @@ class Tensors:
             stored = sizes.parameter((key, "extent", mode))
             return SeenSubscript(relation, index, frozenset(names[own] for own in form.order[:level]), stored, sizes.of)
 
+        if kind.apart and level == len(form) - 1:
+            return SteppedLevel(what, index, sizes.of(index), step=sizes.parameter((key, STEP, level)))
         return what.seen(Level(what, index, sizes.of(index), form.unique(level), arrays), subscript)
 
     # How many positions there are

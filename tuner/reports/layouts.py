@@ -102,8 +102,9 @@ def page(races: Races) -> str:
 `{SPMM}` with `{SCHEDULE}`, called as users call it. Times with a dense operand (or, once, the
 `out` of a bound kernel) that begins 16 bytes behind a cache line, or has other strides, over those with an aligned one in C order: medians
 of paired ratios with 95% intervals. All of one line ran in turn in one process, each with its data in the caches. Wanted: at most {WANTED}.
-Operands with strides are copied in every call, others where their rows are read often enough (`compiler/build/copies.py`). The last column
-is what a copy alone takes, from unaligned to aligned memory, by all threads: operands with strides cost that much more at least. The load
+Matrices whose rows are whole, as those of a slice or in reverse, are read where they are, unaligned here, or from a copy where their rows
+are read often enough (`compiler/build/copies.py`); others are copied in every call. The last column is what a copy alone takes, from
+unaligned to aligned memory, by all threads: what is copied costs that much more at least. The load
 average was {min(loads):.1f} to {max(loads):.1f}.
 
 Geometric means, by how often rows of the operand are read:

@@ -7,7 +7,7 @@ of the generated code. Everything is immutable; ``children`` and ``rebuild`` let
 from __future__ import annotations
 
 from .device import Barrier, Combine, Kernel, Once, Scratch
-from .function import PAST_CACHES, ArrayParameter, Function, SizeParameter
+from .function import PAST_CACHES, STEP, ArrayParameter, Function, SizeParameter
 from .memory import Allocate, Fill, Free, Grow, Leave, Publish, Storage, Take
 from .node import Node, Step, Value
 from .steps import Carry, Comment, Declare, For, If, Prefetch, Run, SetVar, Steps, Store, While
@@ -27,6 +27,7 @@ __all__ = [
     "PAST_CACHES",
     "SHARE_BEGIN",
     "SHARE_NUMBER",
+    "STEP",
     "U16",
     "Allocate",
     "ArrayParameter",

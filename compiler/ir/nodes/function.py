@@ -9,6 +9,9 @@ from .types import Type
 PAST_CACHES = "past_caches"
 """In the ``source`` of a size: (tensor, "past_caches", 0) is 1 if stores to rows of the result are to bypass the caches."""
 
+STEP = "step"
+"""In the ``source`` of a size: (tensor, "step", level) is how many items the rows of a matrix lie apart, whose last level this is."""
+
 
 @frozen
 class ArrayParameter:
@@ -28,8 +31,8 @@ class ArrayParameter:
 @frozen
 class SizeParameter:
     """An i64 scalar. Its ``source`` is ("index", i) for the extent of an index, (tensor, "length", level) for the number of positions of
-    a level, ("threads", "count") for the number of shares into which work is cut, or (tensor, "past_caches", 0) for whether stores to a
-    result are to bypass the caches.
+    a level, (tensor, "step", level) for ``STEP``, ("threads", "count") for the number of shares into
+    which work is cut, or (tensor, "past_caches", 0) for whether stores to a result are to bypass the caches.
     """
 
     name: str
