@@ -35,13 +35,12 @@ class Device:
         launch: time of a kernel that does nothing.
         thread, warp, block: time until one has its first operands.
         search: time of a step of the search for the first row of a share.
-        meets: time by which units that share rows begin later.
         wait: time of one stored entry of a lane that waits for its operands.
         together: entries whose loads are under way n at a time wait 1 / n**together as long.
         iteration: time of an iteration of a lane, or of a tile of elements in registers.
-        gathering: time of a sector of a row that an entry chooses and a lane goes through alone.
         tail: further turns at the end of a kernel, since units do not all end together.
         row: time of looking whether a row ends.
+        keep: time in which a lane adds an element to what its unit keeps of rows that several units share.
         reduction: time of a step in which lanes combine sums.
         insertion: time in which a lane adds an entry to a table.
         sector, instruction, shuffle: time of one of these, the device being busy with as many as it can.
@@ -56,28 +55,27 @@ class Device:
     registers: int = 65536
     blocks: int = 32
     near: float = 150_000.0
-    launch: float = 5682.0
-    thread: float = 1013.0
-    warp: float = 851.0
-    block: float = 1368.0
-    search: float = 189.0
-    meets: float = 710.0
-    wait: float = 127.0
-    together: float = 0.4907
-    iteration: float = 42.63
-    gathering: float = 51.36
-    tail: float = 0.1748
-    row: float = 35.7
-    reduction: float = 29.31
-    insertion: float = 6822.0
-    sector: float = 0.000854
-    instruction: float = 0.002977
-    shuffle: float = 0.001938
-    atomic: float = 0.008559
-    key: float = 0.02524
-    near_byte: float = 7.759e-05
-    byte: float = 9.313e-05
-    carried: float = 20040.0
+    launch: float = 6921.0
+    thread: float = 921.0
+    warp: float = 768.9
+    block: float = 666.1
+    search: float = 136.8
+    wait: float = 141.2
+    together: float = 0.85
+    iteration: float = 56.37
+    tail: float = 0.04578
+    row: float = 37.06
+    keep: float = 1702.0
+    reduction: float = 14.67
+    insertion: float = 7140.0
+    sector: float = 0.0009956
+    instruction: float = 0.002707
+    shuffle: float = 0.004318
+    atomic: float = 0.009727
+    key: float = 0.01877
+    near_byte: float = 4.864e-05
+    byte: float = 6.057e-05
+    carried: float = 12950.0
     conversion: float = 15.0
 
 
@@ -166,11 +164,11 @@ def _turns(work: Work, device: Device) -> tuple[float, float, float]:
     units = _held(work, device) / work.lanes
     at_once = device.processors * (min(float(device.blocks), units) if work.unit == "block" else units)
     begin = {"thread": device.thread, "warp": device.warp, "block": device.block}[work.unit]
-    begin += device.search * work.searches + (device.meets if work.atomics else 0.0)
+    begin += device.search * work.searches
     loads = work.entries ** (1 - device.together) * max(work.waits, 1e-9) ** device.together
     each = (
-        device.wait * loads + device.iteration * work.iterations / work.tile + device.gathering * work.gathered
-        + device.row * work.tracked + device.reduction * work.reductions + device.insertion * work.inserted
+        device.wait * loads + device.iteration * work.iterations / work.tile + device.row * work.tracked + device.keep * work.kept
+        + device.reduction * work.reductions + device.insertion * work.inserted
     )  # fmt: skip
     turns = work.units / at_once
     return turns + device.tail * (1 - 1 / turns) if turns > 1 else 1.0, begin, each

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 
+from ..compiler.passes.block_sizes import THREADS
 from ..compiler.passes.unrolled_rows import LONGEST
 from ..compiler.storage.tensor import Tensor
 from .device_loops import WIDE, Loop, Stride, stored_below
@@ -18,6 +20,8 @@ _UNROLLED = 4
 _PASSED, _TURN = 1.5, 3.3
 """Times of looking whether a row ends that an entry takes which a lane holds in registers, and the end of a row among these: 9 and 20
 instructions for sm_90, where full multiprocessors take one of these times for about six."""
+_OTHERS, _HELD = 20, 5
+"""Registers of a lane that holds entries, and how many more it has for each: those for sm_90 that hold 4, 8 and 16 have 48, 56 and 101."""
 _ENDS_AHEAD = 1.55
 """Power of the number of entries loaded ahead with which the time grows that looking for the ends of their rows takes."""
 
@@ -42,7 +46,9 @@ class Lanes:
         self.units = max(loops[self.place].after, 1e-9)
         self.inside = loops[self.place + 1 :]
         self.count = self._count()
-        self.registers = next((loop.tag.chunk for loop in loops if loop.tag.chunking == "registers"), None)
+        asked = next((loop.tag.chunk for loop in loops if loop.tag.chunking == "registers"), None)
+        held = _OTHERS + _HELD * (loops[-1].known or 0) if self.holds else 0
+        self.registers = max(asked or 0, held) or None  # what does not fit into those asked for goes to memory, which takes no less time
 
     @property
     def alone(self) -> bool:
@@ -54,8 +60,10 @@ class Lanes:
             return 1
         if self.unit == "warp":
             return self.loops[self.place].tag.lanes
-        length = next((loop.length for loop in self.inside if loop.tag.member == "thread"), 1.0)
-        return WARP * max(1, min(_WARPS, math.ceil(length / WARP)))
+        dealt = next((loop for loop in self.inside if loop.tag.member == "thread"), None)
+        if dealt is not None and dealt.known is None and self.follows(dealt):
+            return THREADS  # whatever the length of rows is
+        return WARP * min(_WARPS, max(1, math.ceil(dealt.length / WARP))) if dealt is not None else WARP
 
     @property
     def of_warp(self) -> int:
@@ -83,12 +91,18 @@ class Lanes:
         """Return how many instructions of warps an instruction in the body of a loop is; -1: outside of all loops."""
         if place < 0:
             return self.units * self.count / WARP
-        times = self.loops[place].after
+        times, apart = self.loops[place].after, self._apart(place)
         if self.alone:
             return times / WARP
         if self.dealt is not None and place >= self.dealt:
-            return times / (WARP * self.busy)
-        return (times if place >= self.place else self.units) * self.count / WARP
+            return times / (WARP * self.busy) * apart
+        return (times if place >= self.place else self.units) * self.count / WARP * apart
+
+    def _apart(self, place: int) -> float:
+        """Return how many times a warp issues an instruction in the body of a loop since its units have parted: each goes through rows
+        inside of rows of its own, whose lengths differ."""
+        rows = sum(self.follows(loop) and loop.known is None for loop in self.loops[self.place + 1 : place + 1])
+        return WARP / self.of_warp if rows > 1 else 1.0
 
     def follows(self, loop: Loop) -> bool:
         """Whether a loop goes through stored entries, or coordinates of theirs."""
@@ -148,6 +162,19 @@ class Lanes:
         stops = sum(1 - (1 - each) ** self.of_warp for each in ends)
         return self._own(self.loops[-1]) * (_PASSED + _TURN * stops)
 
+    def kept(self, target: AbstractSet[str]) -> float:
+        """Return how many elements of rows of the result a lane adds to what its unit keeps of rows that units share.
+
+        Args:
+            target: the original indices of the result.
+        """
+        rows = [place for place, index in enumerate(self.indices) if index in target]
+        if not self.has_race("temporary") or not rows or not self.counts_entries:
+            return 0.0
+        mine = [loop for loop in self.inside if not self.follows(loop) and not target.isdisjoint(loop.originals)]
+        ends = self.entries * self.positions[rows[-1]] / max(1.0, self.positions[-1])
+        return (1 + ends) * math.prod(map(self._own, mine))
+
     @property
     def holds(self) -> bool:
         """Whether a lane holds the entries of the innermost loop in registers, if they are in a workspace."""
@@ -187,6 +214,11 @@ class Lanes:
     def row_of(self, level: int) -> float:
         """Entries of a level below one position of those that units have."""
         return stored_below(self.operand, self.covered, level)[1] if self.operand is not None and self.takes_rows else 1.0
+
+    @property
+    def have_rows(self) -> bool:
+        """Whether each lane goes through rows of its own."""
+        return self.takes_rows and self.dealt is not None and any(map(self.follows, self.loops[self.dealt + 1 :]))
 
     @property
     def counts_entries(self) -> bool:

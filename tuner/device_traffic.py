@@ -50,7 +50,7 @@ class Traffic:
     ) -> None:
         self._problem, self._lanes, self._driven, self._sources = problem, lanes, driven, sources
         self._all = lanes.loops[-1].after
-        self.sectors = self.instructions = self.atomics = self.keys = self.near = self.far = self.streams = self.own = self.alone = 0.0
+        self.sectors = self.instructions = self.atomics = self.keys = self.near = self.far = self.streams = self.own = 0.0
 
     def add_workspace(self, indices: Sequence[str], extents: Iterable[int]) -> None:
         """Count an access of a workspace: one of known size is an array of the lane, others are tables in memory."""
@@ -147,22 +147,13 @@ class Traffic:
             self.sectors += times * max(apart, 1 / (lanes.of_warp * lanes.tile))
         elif tiled:
             self.sectors += times * _part(1)
-            self._go_alone(indices, times)
         elif stride.index is None or stride.index in indices or not self._below(stride.index).isdisjoint(indices):
             self.sectors += times
             if inner.originals[0] == last and inner.tag.unit is None:
                 self.streams += ROW
                 self.own += times * SECTOR * (1 - _part(inner.together))
-                self._go_alone(indices, times)
         else:
             self.sectors += warps * WARP / max(1.0, min(WARP, stride.count))
-
-    def _go_alone(self, indices: Sequence[str], times: float) -> None:
-        """Count the sectors of a row that each entry chooses and one lane goes through alone: it waits for them, which no lane beside it
-        asks for too."""
-        lanes = self._lanes
-        if lanes.indices and lanes.indices[-1] in indices and not lanes.follows(lanes.loops[-1]):
-            self.alone += times * _part(1) / (lanes.units * lanes.count * lanes.busy)
 
     def _varies(self, indices: Sequence[str]) -> bool:
         """Whether neighbouring lanes ask for other elements."""

@@ -34,9 +34,9 @@ class Work:
         entries: stored entries that a lane goes through one after the other.
         waits: the same, those counted once whose loads are under way together.
         iterations: of all loops of a lane; ``tile`` of the innermost, if they are neighbouring elements in registers.
-        gathered: sectors of rows, chosen by stored coordinates, that a lane goes through alone.
         tracked: entries of a lane after which it looks whether their row ends, or as many as take the time of going through those that it
             holds in registers.
+        kept: elements that a lane adds, where rows end, to what its unit keeps of rows that several units share.
         reductions: steps in which lanes of a unit combine their sums.
         inserted: entries that a lane adds to a table.
         longest: how many times the mean the longest lane takes.
@@ -62,8 +62,8 @@ class Work:
     waits: float
     iterations: float
     tile: int
-    gathered: float
     tracked: float
+    kept: float
     reductions: float
     inserted: float
     longest: float
@@ -109,8 +109,8 @@ class DeviceWork(DeviceLoops):
         return Work(
             lanes.unit, lanes.units, lanes.count, lanes.registers, entries=lanes.entries if reads else 0.0,
             waits=lanes.waits if reads else 0.0, iterations=lanes.iterations, tile=lanes.tile,
-            gathered=traffic.alone, tracked=self._tracked(leaf, lanes, reads), reductions=lanes.reduction_steps,
-            inserted=_inserted(lanes, traffic.keys), longest=lanes.longest,
+            tracked=self._tracked(leaf, lanes, reads), kept=self._kept(leaf, lanes),
+            reductions=lanes.reduction_steps, inserted=_inserted(lanes, traffic.keys), longest=lanes.longest,
             searches=self._searches(leaf, lanes), sectors=traffic.sectors,
             instructions=traffic.instructions + lanes.warps(len(lanes.loops) - 1), shuffles=lanes.shuffles, atomics=traffic.atomics,
             keys=traffic.keys, near=traffic.near, far=traffic.far, streams=streams + traffic.streams, own=own, own_near=traffic.own,
@@ -122,6 +122,9 @@ class DeviceWork(DeviceLoops):
         if not lanes.holds:
             return lanes.tracked
         return lanes.turned if not reads else 0.0 if self._is_workspace(leaf.target) else lanes.tracked
+
+    def _kept(self, leaf: Assign, lanes: Lanes) -> float:
+        return 0.0 if self._is_workspace(leaf.target) else lanes.kept(set(self._of(leaf.target)))
 
     def _traffic(self, leaf: Assign, lanes: Lanes) -> Traffic:
         read = tuple(accesses(leaf.value))
@@ -165,17 +168,12 @@ class DeviceWork(DeviceLoops):
         if stride is None:
             return 0.0, 0.0
         reads_entries = any(access.tensor in self._prefixes for access in accesses(leaf.value))
-        if stride.index is None and stride.step > 1 and reads_entries:
+        if stride.index is None and stride.step > 1 and reads_entries and not lanes.takes_rows:
             entries = max((loop.after for loop in lanes.loops if loop.counts_entries), default=0.0)
             return 2 * min(ROW, 8 * stride.step), 2 * entries * (SECTOR - min(SECTOR, 8 * min(ahead, stride.step)))
-        if not lanes.alone or lanes.deepest <= lanes.covered:
+        if not lanes.have_rows or not (lanes.counts_entries or stride.index in lanes.indices):
             return 0.0, 0.0
-        if lanes.counts_entries:
-            found = [(2, lanes.deepest)]
-        elif stride.index in lanes.indices:
-            found = [(self._arrays_of(leaf, lanes, level), level) for level in range(lanes.covered + 1, lanes.deepest + 1)]
-        else:
-            return 0.0, 0.0
+        found = [(self._arrays_of(leaf, lanes, level), level) for level in range(lanes.covered + 1, lanes.deepest + 1)]
         again = 1.0 if ahead == 1 else max(0.0, 1 - 8 * min(ahead, lanes.row) / SECTOR)
         loaded = sum(count * lanes.positions[level - 1] * min(SECTOR, 8 * lanes.row_of(level)) for count, level in found)
         return sum(count for count, _ in found) * min(ROW, max(SECTOR, 8 * lanes.row)), loaded * again

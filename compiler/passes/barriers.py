@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..ir.arithmetic import ZERO
 from ..ir.nodes import (
     Allocate,
     ArrayRef,
     Barrier,
+    Binary,
     Dealt,
     Declare,
     Fill,
@@ -22,6 +24,8 @@ from ..ir.nodes import (
     Step,
     Steps,
     Store,
+    Value,
+    Var,
     While,
 )
 from ..ir.rewrite import as_steps, mentions, nodes_of, walk, written_arrays
@@ -85,8 +89,18 @@ def _stays(loop: For, array: str, moved: frozenset[str]) -> bool:
     uses = [node for node in nodes_of(loop, Load, Store) if node.array == array]
     if any(node.array == array for node in nodes_of(loop, Fill, ArrayRef)) or len({node.index for node in uses}) != 1:
         return False
+    if len(dealt) == 1 and _has_column(uses[0].index, loop, changing):
+        return True
     begins = [node.low for node in dealt] + [uses[0].index]
     return not any(mentions(value, changing) or nodes_of(value, Load) for value in begins)
+
+
+def _has_column(index: Value, loop: For, changing: frozenset[str]) -> bool:
+    """Return whether an index is in rows as long as a loop, at the loop's counter: a column is one thread's then, whatever the row."""
+    match index:
+        case Binary("+", Binary("*", _, length), Var(name)):
+            return name == loop.variable.name and loop.low == ZERO and loop.high == length and not mentions(length, changing)
+    return False
 
 
 def _atoms(step: Step) -> Iterator[Node]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import sparsetune as st
+from sparsetune.compiler.passes.block_sizes import THREADS
 from sparsetune.compiler.schedule.apply import apply_schedule
 from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.device_costs import USUAL, Counted, Device, device_cost, nanoseconds
@@ -142,17 +143,57 @@ def test_lanes_that_hold_entries_go_through_them_once_and_stop_where_rows_of_a_w
     assert stops == pytest.approx(1 - (1 - 1 / 400) ** 32)
 
 
+def test_lanes_that_hold_more_entries_have_more_registers_whatever_is_asked_for() -> None:
+    given, sixteen = problem(400, 500, 40), HELD.replace("n, 8)", "n, 16)").replace("unroll(m, 8)", "unroll(m, 16)")
+    assert works(given, HELD)[0].registers == 60
+    assert works(given, sixteen)[0].registers == 100
+    assert works(given, f"{sixteen[:-1]}, registers, 40)")[0].registers == 100
+    assert works(given, f"{HELD[:-1]}, registers, 200)")[0].registers == 200
+    assert works(given, ROWS)[0].registers is None
+
+
+def test_a_block_has_its_usual_threads_where_rows_of_any_length_are_dealt_to_them() -> None:
+    given = problem(1000, 500, 5)
+    of_rows = "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, parallel_reduction)"
+    assert works(given, of_rows)[0].lanes == THREADS
+    assert works(given, SHARES)[0].lanes == 128
+
+
+def test_sums_of_rows_that_units_share_are_kept_element_by_element_where_rows_end() -> None:
+    """Shares of 64 entries, of rows of 8, have 8 ends beside their own; a lane has 16 elements of each row."""
+    held = "collapse(i, j, f); pos(f, p, A(i,j)); split(p, b, n, 64); reorder(b, l, n, k); parallelize(b, gpu_block, {0}); {1}"
+    matrix, dense = problem(1000, 500, 8).operand("A"), {"B": np.ones((500, 16)), "C": np.ones((500, 4))}
+    given = make_problem("Y(i,k,l) = A(i,j) * B(j,k) * C(j,l)", {"A": matrix, **dense}, target="cuda", arch="sm_90")
+    lanes = "parallelize(l, gpu_thread, no_races)"
+    assert works(given, held.format("temporary", lanes))[0].kept == pytest.approx(9 * 16)
+    assert works(given, held.format("atomics", lanes.replace("no_races", "atomics")))[0].kept == 0
+
+
+def test_units_smaller_than_a_warp_go_apart_where_rows_are_inside_of_rows() -> None:
+    """Instructions of fibres' entries are issued for each unit alone; with one level of rows units stay together."""
+    slices = "parallelize(i, gpu_warp, no_races, lanes, {}); parallelize(l, gpu_thread, no_races)"
+    tensor = st.tensor(np.ones((64, 9, 9)), "csf")
+    given = make_problem("T(i,j,l) = B(i,j,k) * C(k,l)", {"B": tensor, "C": np.ones((9, 32))}, "ssd", "cuda", arch="sm_90")
+    warps, parts = (works(given, slices.format(lanes))[0].instructions for lanes in (32, 4))
+    assert parts > 4 * warps
+    rows = problem(1000, 500, 40)
+    of_rows = "parallelize(i, gpu_warp, no_races, lanes, {}); parallelize(j, gpu_thread, parallel_reduction)"
+    together, few = (works(rows, of_rows.format(lanes))[0].instructions for lanes in (32, 8))
+    assert few < together
+
+
+def test_lanes_of_a_block_with_rows_of_their_own_load_what_they_lost_again() -> None:
+    """Two rows to a thread of a block lose as much as a row to a thread of the grid."""
+    of_blocks = "split(i, b, q, 256); split(q, t, n, 2); parallelize(b, gpu_block, no_races); parallelize(t, gpu_thread, no_races)"
+    given = problem(200_000, 500, 60)
+    alone, beside = works(given, ROWS)[0], works(given, of_blocks)[0]
+    assert beside.streams == alone.streams > 0
+    assert beside.own == pytest.approx(alone.own)
+
+
 def test_rows_that_lanes_gather_alone_cost_a_sector_each() -> None:
     given = problem(50_000, 50_000, 20, expression=SPMM)
     assert expected_cost(given, Schedule(ROWS)) > 3 * expected_cost(given, Schedule(ALONE))
-
-
-def test_sectors_of_rows_that_one_lane_goes_through_alone_are_counted() -> None:
-    """Each entry chooses a row of 64 elements, which are 16 sectors."""
-    given = problem(50_000, 50_000, 20, expression=SPMM)
-    alone, beside = works(given, ROWS)[-1], works(given, ALONE)[-1]
-    assert alone.gathered == pytest.approx(20 * 16)
-    assert beside.gathered == 0
 
 
 def test_a_lane_with_several_rows_of_a_block_takes_as_long_as_the_longest() -> None:
@@ -216,7 +257,7 @@ def bias(measured: list[Race], device: Device) -> float:
     return float(np.mean([math.log(nanoseconds(asked, device) / taken) for race in measured for asked, taken in race.mappings]))
 
 
-LOSS, BIAS = 0.45345, -0.03658
+LOSS, BIAS = 0.49108, 0.00301
 """Of the usual constants on these inputs. What changes the model changes them: see by part "fit" of the report whether it is better."""
 
 

@@ -91,6 +91,19 @@ def test_shares_of_nonzeros_are_one_kernel_without_waiting() -> None:
     assert "st_barrier_of_block" not in text
 
 
+ROWS_OF_FIBRES = "parallelize(i, gpu_{unit}, no_races{lanes}); parallelize(l, gpu_thread, no_races)"
+TTM, FIBRES = "T(i,j,l) = B(i,j,k) * C(k,l)", {"B": "csf", "T": "compressed, compressed, dense"}
+
+
+@pytest.mark.parametrize(("unit", "lanes"), [("block", ""), ("warp", ""), ("warp", ", lanes, 4")])
+@pytest.mark.parametrize("known", [{"l": 6}, {}])
+def test_threads_that_keep_to_their_columns_do_not_wait(unit: str, lanes: str, known: dict[str, int]) -> None:
+    """Whichever fibre's row comes next, a column of it is of the same thread."""
+    kernel = st.compile(TTM, FIBRES, known, schedule=ROWS_OF_FIBRES.format(unit=unit, lanes=lanes), target="cuda", arch="sm_90")
+    assert f"st_thread_of_{unit}" in kernel.source
+    assert "st_barrier_of" not in kernel.source
+
+
 def test_threads_look_for_rows_among_those_of_their_block() -> None:
     text = source("equal shares of nonzeros")
     of_block, of_thread = text.index("st_upper_bound_of_warp_i32(A2_pos, 1, i_size + 1, p_low)"), text.index("for (int64_t t =")
