@@ -28,6 +28,7 @@ static inline size_t st_bytes(int64_t length, size_t size) {
    from which on the C library returns what is free are kept too: the arrays of one result, released together, are more than that. */
 
 enum { ST_SPARES = 64, ST_SPARE_LEAST = 1 << 14, ST_SPARE_MOST = 1 << 26 }; /* blocks, bytes of a block, bytes of all */
+enum { ST_FREED = 4 }; /* blocks that were too large to keep, and are remembered: two results of two arrays */
 
 typedef struct {
   int32_t busy, count;
@@ -36,6 +37,7 @@ typedef struct {
     void *memory;
     size_t bytes;
   } blocks[ST_SPARES]; /* the oldest first */
+  size_t freed[ST_FREED]; /* bytes, the latest first */
 } st_spare_set;
 
 _Static_assert(sizeof(st_spare_set) <= 4096, "callers make one of 4096 zero bytes");
@@ -49,7 +51,8 @@ ST_CALLED void *st_allocate(int64_t length, size_t size);
 ST_CALLED void *st_allocate_zeros(int64_t length, size_t size);
 
 /* Memory for an array that grows: room for `capacity` elements, which is more than most need, or the largest spare below that, and what
-   it has room for. */
+   it has room for. No spare is taken where a block that was too large for one was released before: the array will probably outgrow it
+   too, and then it is copied, or the threads that fill it leave their parts elsewhere. */
 ST_CALLED void *st_reserve(int64_t *capacity, size_t size);
 
 /* Make room for `needed` elements, at least doubling the capacity; NULL, and nothing changed, when there is no memory. Blocks that
@@ -102,9 +105,29 @@ static void *st_spare(size_t least, size_t most, bool largest, size_t *bytes) {
   return memory;
 }
 
+/* Remember a block that is too large to keep. */
+static inline void st_note_freed(size_t bytes) {
+  if (!st_spares_enter()) return;
+  memmove(st_spares->freed + 1, st_spares->freed, (ST_FREED - 1) * sizeof st_spares->freed[0]);
+  st_spares->freed[0] = bytes;
+  st_spares_leave();
+}
+
+/* Whether a block that was too large to keep was not much larger than this; it is forgotten then. */
+static inline bool st_was_freed(size_t bytes) {
+  enum { MUCH = 4 };
+  if (bytes < ST_SPARE_MOST / MUCH || !st_spares_enter()) return false;
+  int32_t place = 0;
+  while (place < ST_FREED && (!st_spares->freed[place] || st_spares->freed[place] / MUCH > bytes)) place++;
+  if (place < ST_FREED) st_spares->freed[place] = 0;
+  st_spares_leave();
+  return place < ST_FREED;
+}
+
 __attribute__((weak)) void st_release(void *memory) {
 #ifdef __linux__
   const size_t bytes = memory && st_spares ? malloc_usable_size(memory) : 0;
+  if (bytes > ST_SPARE_MOST) st_note_freed(bytes);
   if (bytes >= ST_SPARE_LEAST && bytes <= ST_SPARE_MOST && (uintptr_t)memory % ST_ALIGNMENT == 0 && st_spares_enter()) {
     while (st_spares->count == ST_SPARES || st_spares->bytes + bytes > ST_SPARE_MOST) free(st_spares_remove(0));
     st_spares->blocks[st_spares->count].memory = memory;
@@ -158,7 +181,7 @@ ST_CALLED void *st_allocate_zeros(int64_t length, size_t size) {
 ST_CALLED void *st_reserve(int64_t *capacity, size_t size) {
   enum { TOO_SMALL = 128 };
   size_t bytes = st_bytes(*capacity, size);
-  void *memory = st_spare(bytes / TOO_SMALL, bytes, true, &bytes);
+  void *memory = st_was_freed(bytes) ? NULL : st_spare(bytes / TOO_SMALL, bytes, true, &bytes);
   if (!memory) return st_allocate(*capacity, size);
   *capacity = (int64_t)(bytes / size);
   return memory;

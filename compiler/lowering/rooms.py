@@ -11,7 +11,7 @@ from .assembly import Assembly
 from .context import Context
 from .scope import Scope
 
-GENEROUS, ENOUGH = 64, 2**24  # first room of a result of unknown size: a multiple of the operands' entries, and the most components
+GENEROUS, ENOUGH = 64, 2**25  # first room of a result of unknown size: a multiple of the operands' entries, and the most components
 
 
 def expected_entries(context: Context, assembly: Assembly) -> Value:

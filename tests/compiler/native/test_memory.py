@@ -86,6 +86,30 @@ def test_memory_that_grows_takes_the_largest_spare_and_its_room(memory: Any) -> 
     memory.drop()
 
 
+def test_memory_that_grew_too_large_for_a_spare_begins_in_new_memory(memory: Any) -> None:
+    """Threads that fill a result would leave what a small spare has no room for in their own arrays, and copy it in the end."""
+    capacity = foreign_interface(_FUNCTIONS).new("int64_t *")
+
+    def reserved() -> int:
+        """Return how many bytes an array gets that may need as many as are kept at most."""
+        capacity[0] = KEPT
+        memory.st_release(memory.trim(memory.reserve(capacity, 1), 1, 1))
+        return capacity[0]
+
+    memory.drop()
+    for _ in range(8):  # what tests before have let go is forgotten
+        reserved()
+    memory.st_release(memory.allocate(1 << 23, 1))
+    assert 1 << 23 <= reserved() < 1 << 24
+    memory.drop()
+    memory.st_release(memory.allocate(1 << 23, 1))
+    memory.st_release(memory.allocate(KEPT + 1, 1))
+    assert reserved() == KEPT
+    assert memory.count() == 1
+    assert 1 << 23 <= reserved() < 1 << 24
+    memory.drop()
+
+
 @pytest.mark.parametrize(("least", "divided"), [(2, False), (1 << 21, False), (1 << 23, True)])
 def test_what_grows_keeps_its_content_and_alignment(memory: Any, least: int, divided: bool) -> None:
     memory.drop()
