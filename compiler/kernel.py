@@ -198,7 +198,8 @@ class Kernel:
         return result
 
     def bind(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> BoundKernel:
-        """Check and convert operands once. The returned kernel runs at C speed and sees changed values. Arguments as for a call."""
+        """Check and convert operands once. The returned kernel runs at C speed and sees changed values of arrays that needed no conversion:
+        C order, the right type. Arguments as for a call."""
         if unnamed:
             self._refuse_unnamed(len(unnamed))
         threads, out = self._options(operands, threads, out)
