@@ -16,7 +16,7 @@ from itertools import takewhile
 from ..compiler.concrete.nodes import Assign, Forall, Program, Where
 from ..compiler.ir.limits import LONGEST_ROW
 from ..compiler.native.machine import this_machine
-from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
+from ..compiler.notation.nodes import Access, accesses, operation_count
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.schedule.directives import CALL_LOOPS
 from ..compiler.space.conversions import converting
@@ -26,8 +26,8 @@ from ..compiler.space.situation import Situation
 from .constants import Constants, machine_constants
 from .cut_rows import CutRows
 from .encodings import converted_operands
-from .loads import Loads
 from .problem import Problem
+from .products import Products
 from .recording import log2
 from .routines import matrix_product
 from .stepping import Stepping
@@ -63,7 +63,7 @@ def scalar_operations(problem: Problem, program: Program, sources: Mapping[str, 
     return _Costs(problem, program, sources, machine_constants()).scalar_operations()
 
 
-class _Costs(Loads, Stepping, CutRows):
+class _Costs(Products, Stepping, CutRows):
     """Costs of one program on the operands of a problem; see ``operations``."""
 
     def __init__(self, problem: Problem, program: Program, sources: Mapping[str, str], constants: Constants) -> None:
@@ -95,7 +95,7 @@ class _Costs(Loads, Stepping, CutRows):
         contiguous = innermost.isdisjoint(self._seen) and self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost)
         around = None if contiguous else self._vector_loop(address, leaf)
         apart = not contiguous and around is None and not self._is_over_stored(leaf, innermost)
-        is_read = self._moves if around is None else self._varies  # with lanes outside, each value is read for all of them
+        is_read = self._moves if around is None else self.varies  # with lanes outside, each value is read for all of them
         reads = [access for access in accesses(leaf.value) if is_read(access, innermost)]
         streamed = {access for access in (leaf.target, *reads) if contiguous and self._is_streamed(access, address, leaf)}
         loaded = [self._loaded(one, leaf, address, loops) if around is None else 1.0 for one in reads]
@@ -112,7 +112,7 @@ class _Costs(Loads, Stepping, CutRows):
             written, kept = 0.0, stored * times * self._held_elements(leaf.target, loops[held:])
         lanes = self._lanes(around or loops[-1]) if contiguous or around else 1.0
         started = sums if by_row else self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
-        each = (self._multiplied(leaf.value, innermost) + read + written) / lanes + self._put_in_order(leaf, loops)
+        each = (self.multiplied(leaf, address, loops, innermost, contiguous) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
         again = self.passed_again(leaf, loops, iterations) + (0.0 if held is not None or in_tiles else self.filled_before(leaf))
         done = iterations * each + kept / lanes + start * started
@@ -142,8 +142,8 @@ class _Costs(Loads, Stepping, CutRows):
             names = set(self._graph.originals(frame.index))
             if frame.tag.is_threaded or self._is_over_stored(leaf, names) or not names.isdisjoint(self._seen):
                 break
-            able = self._is_straight(frame.index) or not self._varies(leaf.target, inside)
-            found = frame.index if able and self._is_contiguous(touched, names) and self._varies(leaf.target, names) else found
+            able = self._is_straight(frame.index) or not self.varies(leaf.target, inside)
+            found = frame.index if able and self._is_contiguous(touched, names) and self.varies(leaf.target, names) else found
             inside |= names
         return found
 
@@ -151,34 +151,25 @@ class _Costs(Loads, Stepping, CutRows):
         """Whether an innermost loop goes through stored coordinates."""
         return any(self._is_stored(access) and not innermost.isdisjoint(access.indices) for access in accesses(leaf.value))
 
-    def _lanes(self, loop: str) -> float:
-        """Return the gain of vectors in a loop: at most its number of iterations."""
+    def _lanes(self, loop: str, most: float = LANES) -> float:
+        """Return the lanes that vectors in a loop have: at most its number of iterations; by default, how many times as fast it is."""
         length = self._graph.constant_extent(loop, self._problem.extents)
-        return LANES if length is None else min(LANES, max(1.0, length))
+        return most if length is None else min(most, max(1.0, length))
 
     def _start(self, loops: Sequence[str], leaf: Assign) -> float:
-        """Return what it costs each time that the innermost loop begins.
+        """Return what it costs each time that the innermost loop begins. If it sums, the lanes of the vector are added up afterwards, and
+        the sum is multiplied by the factors that do not change.
 
-        If it is code without a branch: the product of the factors that it does not change, the next coordinate of the loop around it,
-        and, if it sums, adding up the lanes of the vector.
+        If it is code without a branch: the product of the factors that it does not change, and the next coordinate of the loop around it.
         """
-        if not self._is_straight(loops[-1]):
-            return START
-        around, innermost = set(self._graph.originals(loops[-2])), set(self._graph.originals(loops[-1]))
-        steps = any(self._is_stored(access) and not around.isdisjoint(access.indices) for access in accesses(leaf.value))
-        summed = self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) and not self._varies(leaf.target, innermost)
-        added = START + _HALVED * log2(self._lanes(loops[-1])) if summed else 0.0
-        return (_STEP if steps else 0.0) + self._begun(leaf.value, innermost, around) + added
-
-    def _begun(self, value: Expr, innermost: set[str], around: set[str]) -> float:
-        """Return the operations before each run of the innermost loop: the loop around it loads the dense factors that the innermost one
-        does not change, and multiplies them with one another and with the product of the factors that neither loop changes."""
-        if not isinstance(value, Mul):
-            return 0.0
-        still = [factor for factor in value.operands if not self._varies(factor, innermost)]
-        moving = [factor for factor in still if self._varies(factor, around)]
-        loads = sum(not self._is_stored(access) for factor in moving for access in accesses(factor) if self._varies(access, around))
-        return max(0.0, len(moving) - 1.0 + (len(moving) < len(still))) + loads
+        around, innermost = self._originals(loops[-2:-1]), self._originals(loops[-1:])
+        summed = self._is_contiguous((leaf.target, *accesses(leaf.value)), innermost) and not self.varies(leaf.target, innermost)
+        straight = self._is_straight(loops[-1])
+        lanes = self._lanes(loops[-1], this_machine().vector_bytes / self._problem.dtype.itemsize)
+        steps = straight and any(self._is_stored(access) and not around.isdisjoint(access.indices) for access in accesses(leaf.value))
+        begun = self.begun(leaf.value, innermost, around, summed) if straight or summed else 0.0
+        started = START if summed or not straight else 0.0
+        return started + (_STEP if steps else 0.0) + begun + (_HALVED * log2(lanes) if summed else 0.0)
 
     def _is_straight(self, loop: str) -> bool:
         """Return whether a loop is a few vectors of code without a branch: its extent is known and small."""
@@ -248,16 +239,6 @@ class _Costs(Loads, Stepping, CutRows):
         originals = {original for index in target.indices for original in self._graph.originals(index)}
         own = (loop for loop in loops if not originals.isdisjoint(self._graph.originals(loop)))
         return math.prod(self._problem.constants.get(loop, math.inf) for loop in own)
-
-    def _multiplied(self, value: Expr, innermost: set[str]) -> float:
-        """Return the operations on values in an iteration of the innermost loop; factors that it does not change are multiplied before."""
-        if not isinstance(value, Mul):
-            return max(1.0, float(operation_count(value)))
-        moving = sum(self._varies(factor, innermost) for factor in value.operands)
-        return max(1.0, moving - 1.0 + (moving < len(value.operands)))
-
-    def _varies(self, factor: Expr, innermost: set[str]) -> bool:
-        return any(innermost.intersection(self._graph.originals(index)) for access in accesses(factor) for index in access.indices)
 
     def _shared_out(self, address: Address, operations: float, leaf: Assign) -> float:
         """Return the operations of one thread, with those that keep the threads of a parallel loop apart."""

@@ -70,6 +70,19 @@ def missed_share(problem: Problem, operand: Tensor, name: str, cache: int, index
     return scattered_share(tensor, level, cache / row, row / LINE, beside / row)
 
 
+def waits_beside(problem: Problem, name: str, cache: int, tensor: Tensor, level: int) -> float:
+    """Return in which share of a level's coordinates, which choose rows of an operand, a loop waits for a row of another operand besides,
+    from outside a cache of so many bytes: one that a loop around it chose, for the first entry of each of its fibres."""
+    beside = 0.0
+    for other in {access.tensor for access in accesses(problem.assignment.value)} - {name}:
+        operand = problem.operand(other)
+        if operand is not None and operand.format.is_dense:
+            outer = (where for where in chosen_by(problem, tuple(problem.extents)) if where[1] is tensor and where[2] < level)
+            shares = (missed_share(problem, operand, other, cache, *where) * position_count(tensor, where[2]) for where in outer)
+            beside = max(beside, *shares, 0.0)
+    return beside / max(1.0, position_count(tensor, level))
+
+
 def result_bytes(problem: Problem) -> float:
     """Return the bytes of a dense result; of others, whose entries are not known, 0."""
     target = problem.assignment.target

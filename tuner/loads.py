@@ -50,16 +50,21 @@ class Loads(Passes):
 
     def _loaded(self, access: Access, leaf: Assign, address: Address, loops: Sequence[str]) -> float:
         """Return in which share of its runs an innermost loop loads its row: a row of a few vectors that does not change with the loops
-        directly around it stays in registers while these run (``passes.held``)."""
-        moving = [place for place, loop in enumerate(loops[:-1]) if self._moves(access, set(self._graph.originals(loop)))]
-        held = moving[-1] + 1 if moving else 0
-        if not loops or held == len(loops) - 1 or not self._is_contiguous([access], set(self._graph.originals(loops[-1]))):
+        directly around it stays in registers while these run (``passes.held``), if rows that stay there longer leave room."""
+        held, innermost = self._moved(access, loops), set(self._graph.originals(loops[-1])) if loops else set[str]()
+        if not loops or held == len(loops) - 1 or not self._is_contiguous([access], innermost):
             return 1.0
         length = self._graph.constant_extent(loops[-1], self._problem.constants)
-        if length is None or self._vectors(length) > self._room:
+        longer = {one for one in accesses(leaf.value) if self._moved(one, loops) < held and self._moves(one, innermost)}
+        if length is None or self._vectors(length) * (1 + len(longer)) > self._room:
             return 1.0
         runs = self._points(self._originals(loops[:-1]), address, leaf)
         return self._points(self._originals(loops[:held]), address, leaf) / runs if runs else 1.0
+
+    def _moved(self, access: Access, loops: Sequence[str]) -> int:
+        """Return how many of the loops around the innermost one are around a row of an access: the last of them moves it."""
+        moving = [place for place, loop in enumerate(loops[:-1]) if self._moves(access, set(self._graph.originals(loop)))]
+        return moving[-1] + 1 if moving else 0
 
     @cached_property
     def _room(self) -> float:

@@ -27,7 +27,7 @@ from ..compiler.storage.tensor import Tensor
 from ..compiler.units import UNITS
 from .constants import Constants, machine_constants
 from .facts import position_count, segments, size
-from .gathers import begun_by, chosen_by, gathers_from_afar, is_summed, level_bytes, missed_share, stored_reads
+from .gathers import begun_by, chosen_by, gathers_from_afar, is_summed, level_bytes, missed_share, stored_reads, waits_beside
 from .legality import applied
 from .prefetches import LINE, Gathered, distance_ahead, own_share, time_of_prefetches
 from .problem import Problem
@@ -285,14 +285,15 @@ def _gathered(
         return Gathered(0.0, 0.0, 0.0, 1.0)
     summed = is_summed(problem, name, originals)
     second = level_bytes(2) if not summed else int(_SUMMED_SHARE * level_bytes(2))
+    levels = level_bytes(1), second, int(_CACHE_SHARE * this_machine().last_level_cache)
     near, outside, far = (
-        max((missed_share(problem, operand, name, size, *where) for where in places), default=0.0)
-        for size in (level_bytes(1), second, int(_CACHE_SHARE * this_machine().last_level_cache))
+        max((missed_share(problem, operand, name, size, *where) for where in places), default=0.0) for size in levels
     )
+    beside = tuple(max((waits_beside(problem, name, size, *where[1:]) for where in places), default=0.0) for size in levels[:2])
     near, far = max(near, outside), min(far, outside)
     read = (access for access in accesses(problem.assignment.value) if access.tensor == name)
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
     row = size(operand) / max(rows, 1)
     gains = machine_constants().prefetched(summed)
-    times = time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each))
+    times = time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each), beside)
     return Gathered(near, row, near * max(row, LINE), times)

@@ -59,22 +59,29 @@ def own_share(elements: float, operations: float) -> float:
     return min(1.0, _ELEMENT * elements / max(operations, 1.0))
 
 
-def time_of_prefetches(near: float, outside: float, far: float, gains: tuple[float, float, float, float], own: float = 1.0) -> float:
+def time_of_prefetches(
+    near: float, outside: float, far: float, gains: tuple[float, float, float, float], own: float = 1.0,
+    beside: tuple[float, ...] = (0.0, 0.0),
+) -> float:  # fmt: skip
     """Return the time of a loop that prefetches the rows it gathers over that of one that does not.
 
     A processor works on what follows while rows come from its caches, so that these times add up. Rows from memory are waited for. Where
     they are prefetched they arrive while the loop works on others, so a few of them among many near ones cost little: these two times are
     combined as sides of a right angle. Other work is made for each row too where fibres of a tensor are summed and then multiplied further:
     it takes as long with prefetches, but a processor that has it under way does not get to the next rows in time, and without prefetches it
-    waits for those from outside the second level of cache.
+    waits for those from outside the second level of cache. A loop that waits for another row as well, which is not prefetched, waits as
+    long as before.
 
     Args:
         near, outside, far: shares of the rows that come from beyond the first level of cache, the second one, and the last one.
         gains: speed with prefetches over that without, where all rows come from the first level, the second one, the last one, or memory.
         own: share of the work that is on the rows themselves.
+        beside: shares of the rows with which the loop waits for another row, from beyond the first level of cache and the second one.
     """
+    alone = (1.0, *(1 - share for share in beside), 1.0)
+    gained = [gain if gain <= 1 else 1 / (1 - share + share / gain) for share, gain in zip(alone, gains, strict=True)]
     times = [share * time for share, time in zip((1 - near, near - outside, outside - far, far), _REACHED, strict=True)]
-    *fetched, waited = (time / gain for time, gain in zip(times, gains, strict=True))
+    *fetched, waited = (time / gain for time, gain in zip(times, gained, strict=True))
     asking, silent = hypotenuse(sum(fetched), waited), sum(times)
     return (own * asking + 1 - own) / (own * silent + (1 - own) * (1 + _WAITING * outside))
 

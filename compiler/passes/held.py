@@ -2,9 +2,12 @@
 
 ``for p: for k in 0 .. 32: Y[crd[p]*32 + k] += x[p] * U[i*32 + k]`` reads the same row of ``U`` for every p. The C compiler loads it
 again each time, since it cannot know that ``Y`` does not overlap. In short loops the row often comes from memory, and is loaded only
-after the length of the loop is known. This pass loads it into a ``registers`` array before the loop, if the loop runs at all. A row that
-is only read to be multiplied with a row that is held already is held as their product, which the C compiler would compute for each entry
-of an inner loop. The order of multiplications does not change, so that results are the same to the last bit.
+after the length of the loop is known. This pass loads it into a ``registers`` array before the loop, if the loop runs at all. Loops over
+what is stored below a stored coordinate are not asked that: a tensor has entries there (``Tensor``), and where fibres are short the
+question takes a part of the time. Were there none, a row would be loaded for nothing.
+
+A row that is only read to be multiplied with a row that is held already is held as their product, which the C compiler would compute for
+each entry of an inner loop. The order of multiplications does not change, so that results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..frozen import frozen
+from ..ir.arithmetic import ONE, add
 from ..ir.nodes import (
     BOOL,
     I64,
     Allocate,
     ArrayRef,
     Binary,
+    Cast,
     Const,
     Declare,
     Fill,
@@ -75,7 +80,8 @@ class _Pass:
         taken = sum(len(chunks_of(int(node.length.value), lanes)) for node in held if isinstance(node.length, Const))
         self.room = held_vectors(setting.unit.bytes) - taken
 
-    def visit(self, statement: Step) -> Step:
+    def visit(self, statement: Step, stored: frozenset[Value] = frozenset()) -> Step:
+        """Return a statement with rows in registers; ``stored``: variables of loops around it that go through stored coordinates."""
         if not has(statement, For):
             return statement
         if isinstance(statement, For) and statement.tag is None and not is_vectorizable(statement, self.lanes):
@@ -92,12 +98,16 @@ class _Pass:
                     before += made
             if before:
                 assert isinstance(changed, For)
-                inner = self._children(changed)
+                inner = self._children(changed, stored)
+                if _segment(statement) in stored:
+                    return block([*before, inner])
                 return If(Binary("<", statement.low, statement.high, BOOL), block([*before, inner]))
-        return self._children(statement)
+        return self._children(statement, stored)
 
-    def _children(self, statement: Step) -> Step:
-        children = tuple(self.visit(child) if isinstance(child, Step) else child for child in statement.children)
+    def _children(self, statement: Step, stored: frozenset[Value]) -> Step:
+        if isinstance(statement, For) and _segment(statement) is not None:
+            stored |= {statement.variable}
+        children = tuple(self.visit(child, stored) if isinstance(child, Step) else child for child in statement.children)
         return statement.rebuild(children) if children else statement  # type: ignore[return-value]  # statements stay statements
 
     def _rows(self, loop: For) -> list[Row]:
@@ -132,6 +142,12 @@ class _Pass:
             return False
         extent = int(loop.high.value)
         return extent >= SHORTEST and is_short(extent, WRITTEN_OUT, self.lanes) and is_vectorizable(loop, self.lanes)
+
+
+def _segment(loop: For) -> Value | None:
+    """Return the position whose stored coordinates a loop goes through, those below it in the next level; None for other loops."""
+    low, high = (bound.operand if isinstance(bound, Cast) else bound for bound in (loop.low, loop.high))
+    return low.index if isinstance(low, Load) and high == replace(low, index=add(low.index, ONE)) else None
 
 
 def _always(statement: Step) -> Iterator[For]:

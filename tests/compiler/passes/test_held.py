@@ -97,3 +97,14 @@ def test_rows_that_are_multiplied_with_held_rows_are_held_as_products(text: str)
     assert "B_vals_held" not in innermost or "C_vals_held" not in innermost
     found = kernel(T=stored, **dict(zip("BCD", factors, strict=True)))
     np.testing.assert_allclose(found.to_numpy(), dense * np.einsum("ir,jr,kr->ijk", *factors))
+
+
+def test_rows_of_stored_coordinates_are_read_without_a_question() -> None:
+    """A tensor has entries below every coordinate that it stores, but not in every row of a dense mode."""
+    questions = {}
+    for form in ("csf", "dense, compressed, compressed", "dense, dense, compressed"):
+        kernel = compile_kernel("A(k,r) = T(i,j,k) * B(i,r) * C(j,r)", {"T": form}, extents={"r": 16})
+        assert "B_vals_held" in kernel.source
+        assert "C_vals_held" in kernel.source
+        questions[form] = kernel.source.count("if (")
+    assert questions == {"csf": 0, "dense, compressed, compressed": 1, "dense, dense, compressed": 2}, questions
