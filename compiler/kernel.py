@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
@@ -158,18 +159,18 @@ class Kernel:
         """Return the kernel for given dtypes and index widths; it is compiled once."""
         if signature not in self._kernels:
             target = find_target(self.target, self.arch)
-            apart = None if target.on_device else partial(self._kernel_apart, signature)
+            apart = None if target.on_device else partial(_kernel_apart, weakref.ref(self), signature)
             self._kernels[signature] = TypedKernel(self._lowered(signature), target, apart)
         return self._kernels[signature]
 
-    def _kernel_apart(self, signature: Signature, keys: frozenset[str]) -> TypedKernel | None:
+    def kernel_apart(self, signature: Signature, keys: frozenset[str]) -> TypedKernel | None:
         """Return the kernel for some operands whose rows lie apart in memory, or for as many of these as it can read so; None for none."""
         wanted = replace(signature, apart=keys)
         if wanted not in self._kernels_apart:
             spec = self._lowered(wanted)
             found = frozenset(key for key in keys if reads_rows_apart(spec.function, key))
             whole = TypedKernel(spec, find_target(self.target, self.arch))
-            self._kernels_apart[wanted] = whole if found == keys else self._kernel_apart(signature, found) if found else None
+            self._kernels_apart[wanted] = whole if found == keys else self.kernel_apart(signature, found) if found else None
         return self._kernels_apart[wanted]
 
     def __call__(self, /, *unnamed: Never, threads: int | None = None, out: NDArray[Any] | None = None, **operands: Any) -> Any:
@@ -309,6 +310,13 @@ class Kernel:
     def _repr_html_(self) -> str:
         formats = {name: str(form) for name, form in self.formats.items()}
         return html.facts(self.assignment.text, {**formats, "schedule": str(self.schedule) or "default"}) + html.listing(self.loop_nest)
+
+
+def _kernel_apart(kernel: weakref.ref[Kernel], signature: Signature, keys: frozenset[str]) -> TypedKernel | None:
+    """Return what ``Kernel.kernel_apart`` does, as long as somebody else holds the kernel: specialised ones do not, so that no cycle has to
+    be collected."""
+    found = kernel()
+    return None if found is None else found.kernel_apart(signature, keys)
 
 
 def _widths(operand: Tensor | DeviceTensor) -> tuple[int, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -181,6 +183,18 @@ def test_kernels_are_pickled_without_those_for_rows_apart() -> None:
     compiled(A=sparse(), X=x)
     again = pickle.loads(pickle.dumps(compiled))
     np.testing.assert_array_equal(again(A=sparse(), X=x), sparse() @ x)
+
+
+def test_a_kernel_is_gone_with_its_last_user() -> None:
+    compiled = st.compile(SPMM, {"A": "csr"})
+    compiled(A=sparse(), X=APART["a slice"](dense(ROWS, COLUMNS)))
+    kept = weakref.ref(compiled)
+    gc.disable()
+    try:
+        del compiled
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_out_may_not_lie_between_the_rows(copied: list[tuple[int, ...]]) -> None:
