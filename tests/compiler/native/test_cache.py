@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from cache_entries import DECLARED, fresh_source, leftovers, made, seal
 from sparsetune.compiler.errors import BuildError
 from sparsetune.compiler.native import cache, keys, trial_load
 from sparsetune.compiler.native.cache import cached_object
-from sparsetune.compiler.native.library import load_source
+from sparsetune.compiler.native.compile import compile_shared
+from sparsetune.compiler.native.library import load_compiled, load_source
 from sparsetune.compiler.native.toolchain import default_flags, find_compiler
 
 pytestmark = pytest.mark.cc
@@ -139,6 +141,43 @@ def test_a_cache_that_is_cleared_meanwhile(folder: Path, monkeypatch: pytest.Mon
     source, number = fresh_source()
     assert load_source(source, DECLARED).answer() == number
     assert len(times) == 2
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_cache_that_is_cleared_before_an_object_is_linked(folder: Path, monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
+    """The functions that kernels call are gone, or another process has made them anew meanwhile."""
+    calls = []
+
+    def cleared(sources: Sequence[Path], *arguments: object) -> None:
+        calls.append(sources)
+        if len(calls) == 1:
+            called = sources[-1]
+            kept = called.read_bytes()
+            shutil.rmtree(called.parent)
+            if again:
+                called.parent.mkdir()
+                called.write_bytes(kept)
+            raise BuildError("cannot find called.o")
+        compile_shared(sources, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cache, "compile_shared", cleared)
+    source, number = fresh_source()
+    library = load_compiled(source, DECLARED, find_compiler(), default_flags(), 60.0, is_linked=True)
+    assert library.answer() == number
+    assert len(calls) == 2
+
+
+def test_what_the_compiler_refuses_is_not_compiled_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def refused(*_: object) -> None:
+        calls.append(0)
+        raise BuildError("no")
+
+    monkeypatch.setattr(cache, "compile_shared", refused)
+    with pytest.raises(BuildError, match=r"^no$"):
+        load_compiled(fresh_source()[0], DECLARED, find_compiler(), default_flags(), 60.0, is_linked=True)
+    assert len(calls) == 1
 
 
 def test_without_the_program_objects_are_loaded_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
