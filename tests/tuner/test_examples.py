@@ -59,7 +59,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: Path) -> Pa
     return tmp_path
 
 
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Lines about the cache, which may clear it, have one of their own; others share that of the user."""
+    if _words(line)[0] == "cache":
+        monkeypatch.setenv("SPARSETUNE_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.mark.cc
+@pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("line", lines(long=False))
 def test_command_lines_of_examples_run(line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _check(line, folder, capsys)
