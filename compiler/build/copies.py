@@ -60,7 +60,6 @@ class CopyRule:
         """Whether an array in C order that begins at an address is copied."""
         return self.reads * second_accesses(address % ALIGNMENT, self.row, this_machine().vector_bytes) > self.cost
 
-
     def reads_in_place(self, array: NDArray[Any]) -> bool:
         """Whether a kernel for rows apart reads an array where it is."""
         if array.ndim != 2 or array.nbytes < LEAST_APART or array.flags.c_contiguous or not self.row:

@@ -44,8 +44,8 @@ def test_columns_that_may_change_hands(steps: Steps) -> None:
 
 
 def test_threads_of_two_loops() -> None:
-    """The threads of another warp may have the same column."""
-    inner = sums(ROW, COLUMN).statements[0]
-    assert isinstance(inner, For)
-    warps = For(Var("tile", I64), ZERO, ROWS, inner.body, Dealt("warp", "block"))
+    """Which thread of its warp has a column is not looked for."""
+    index = Binary("+", Binary("*", ROW, LENGTH, I64), COLUMN, I64)
+    threads = For(Var("thread", I64), ZERO, ROWS, Store("T", index, Const(1.0, F64), "+"), Dealt("thread", "warp"))
+    warps = For(COLUMN, ZERO, LENGTH, threads, Dealt("warp", "block"))
     assert nodes_of(with_barriers(Steps((For(ROW, ZERO, ROWS, warps),)), "block", frozenset()), Barrier)
