@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gc
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from ...compiler.errors import SparsetuneError
 from ...compiler.frozen import frozen
@@ -107,7 +107,7 @@ class Rows:
             except (SparsetuneError, MemoryError) as error:
                 seconds, count, right = [], 0, (str(error) or "no memory").splitlines()[0]
                 is_lost = right.startswith("the device reports")
-        low, middle, high = statistics.quantiles(seconds, n=4) if len(seconds) > 1 else [seconds[0] if seconds else 0.0] * 3
+        low, middle, high = (float(value) for value in np.quantile(seconds or [0.0], (0.25, 0.5, 0.75)))
         measured = (middle, low, high, count, right, self.device, code_version(), commit(), str(date.today()))
         row = Row(self.part, name, data, kernel, who, what, *measured)
         self._write(list(asdict(row).values()))

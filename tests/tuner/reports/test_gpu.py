@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -189,6 +190,14 @@ def test_what_the_end_of_its_part_cuts_is_no_try_unless_it_ran_for_long(tmp_path
         seconds[0] = ran
         assert not gpu._is_through(["far"], 60, tmp_path)
         assert (tmp_path / BEGUN).read_text() == left
+
+
+@pytest.mark.parametrize("seconds", [[1.5324e-06, 1.5324e-06], [2e-6, 1e-6], [3e-6]])
+def test_quartiles_are_in_order_and_among_the_times(tmp_path: Path, seconds: list[float]) -> None:
+    rows = Rows(tmp_path, "kernels", "a device", math.inf)
+    rows.add("an input", 1, "SpMV", "generated", "rows", lambda: (seconds, 1, "yes"))
+    (row,) = rows_of(tmp_path, "kernels")
+    assert min(seconds) <= row.low <= row.seconds <= row.high <= max(seconds)
 
 
 def test_what_is_wrong_is_said() -> None:
