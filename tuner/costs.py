@@ -114,7 +114,7 @@ class _Costs(Products, Stepping, CutRows):
         started = sums if by_row else self._points(self._originals(loops[:-1]), address, leaf) if len(loops) > 1 else 0.0
         each = (self.multiplied(leaf, address, loops, innermost, contiguous) + read + written) / lanes + self._put_in_order(leaf, loops)
         start = 0.0 if not started else START / lanes if around else self._start(loops, leaf)
-        again = self.passed_again(leaf, loops, iterations) + (0.0 if held is not None or in_tiles else self.filled_before(leaf))
+        again = self.passed_again(address, leaf, iterations) + (0.0 if held is not None or in_tiles else self.filled_before(leaf))
         done = iterations * each + kept / lanes + start * started
         if lanes == 1.0 and self._sums_short_rows(address, leaf, loops):
             done *= self._constants.short_sums / self._constants.operation

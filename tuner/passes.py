@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..compiler.concrete.nodes import Assign, Program
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, accesses
+from ..compiler.schedule.addresses import Address, enclosing_loops
 from ..compiler.space.distances import FAR, LINE, MEMORY
 from ..compiler.views import View
 from .iterations import Iterations
@@ -21,10 +23,17 @@ _STREAMED = 2.0**18  # elements of a filter up to which hardware fetches its row
 
 @frozen
 class _Step:
-    """An original index that a loop goes through, and how many of its values in one run of the loop."""
+    """An original index that a loop goes through.
+
+    Attributes:
+        index: the original index.
+        length: how many values it can have in one run of the loop.
+        times: how many it has on average.
+    """
 
     index: str
     length: float
+    times: float
 
 
 class Passes(Iterations):
@@ -38,21 +47,21 @@ class Passes(Iterations):
     def _is_stored_view(self, access: Access) -> bool:
         return isinstance(self._formats.get(access.tensor), View) and self._is_stored(access)
 
-    def passed_again(self, leaf: Assign, loops: Sequence[str], iterations: float) -> float:
+    def passed_again(self, address: Address, leaf: Assign, iterations: float) -> float:
         """Return what it costs that loops pass more than once over the result, stored operands and filters that leave the near cache in
         between: the lines that are loaded again, weighted by how far away they are.
 
         Args:
+            address: of the assignment.
             leaf: the assignment.
-            loops: around it, outermost first.
-            iterations: of all of them together.
+            iterations: of all loops around it together.
         """
         arrays = (leaf.target, *(read for read in accesses(leaf.value) if self._is_stored(read) or self._is_filter(read)))
         far = [(access, elements) for access in arrays if (elements := self._far_elements(access, self._along(access))) > FAR]
         if not far:
             return 0.0
-        steps = self._steps(loops)
-        return sum(self._passed_over_again(access, elements, steps, iterations) for access, elements in far)
+        steps = self._counted(address, leaf, enclosing_loops(self._program.statement, address))
+        return sum(self._passed_over_again(leaf, access, elements, steps, iterations) for access, elements in far)
 
     def filled_before(self, leaf: Assign) -> float:
         """Return what it costs to fill a dense result with zeros before an assignment adds to it: its lines go out to the far caches or
@@ -61,20 +70,47 @@ class Passes(Iterations):
         elements = self._far_elements(leaf.target, self._along(leaf.target)) if is_filled else 0.0
         return 2.0 * elements / self._per_line * LINE[elements > MEMORY] if elements > FAR else 0.0
 
-    def _passed_over_again(self, access: Access, elements: float, steps: Sequence[_Step], iterations: float) -> float:
+    def _passed_over_again(self, leaf: Assign, access: Access, elements: float, steps: Sequence[_Step], iterations: float) -> float:
         own = self._along(access)
         density = elements / self._everywhere(own)
         repeating = [place for place, step in enumerate(steps) if step.index not in own]
         inside = {place: density * math.prod(step.length for step in steps[place:] if step.index in own) for place in repeating}
-        passed = [place for place in repeating if inside[place] > FAR and steps[place].length > 1]
-        if not passed:
+        last = max((place for place in repeating if inside[place] > FAR and steps[place].times > 1), default=None)
+        if last is None:
             return 0.0
-        passes = math.prod(steps[place].length for place in passed)
-        touched = iterations / math.prod(steps[place].length for place in repeating)
-        line = LINE[elements > MEMORY]
+        passes = math.prod(step.times for step in steps[: last + 1])
+        touched = iterations / math.prod(steps[place].times for place in repeating if place > last) / passes
+        run = self._together(access, steps[last:])
+        loaded = self._lines(elements, touched, run)
+        missed = 1.0 - FAR / elements if loaded * self._per_line < FAR else 1.0  # of random lines, the cache still has its share
+        line = LINE[elements > MEMORY] * (2.0 if access == leaf.target else 1.0)  # lines of the result go back too
         if self._is_filter(access):
-            line = LINE[0] * max(0.0, log2(inside[passed[-1]] / _STREAMED))
-        return (passes - 1.0) * self._lines(elements, touched) * line
+            line = LINE[0] * max(0.0, log2(inside[last] / _STREAMED))
+        return (passes * loaded - self._lines(elements, passes * touched, run)) * missed * line
+
+    def _together(self, access: Access, steps: Sequence[_Step]) -> float:
+        """Return how many elements in a row a pass over a dense array touches where it touches one."""
+        form, run = self._formats.get(access.tensor), 1.0
+        if form is None or isinstance(form, View) or not form.is_dense or not access.is_plain:
+            return run
+        for mode in reversed(form.order):
+            originals = self._graph.originals(access.subscripts[mode].index)
+            times = math.prod(step.times for step in steps if step.index in originals)
+            if times < self._everywhere(set(originals)):
+                break
+            run *= times
+        return run
+
+    def _counted(self, address: Address, leaf: Assign, loops: Sequence[str]) -> list[_Step]:
+        """Return the steps of loops around an assignment with how often each of them runs: a loop through the stored entries of a fibre
+        runs as often as it has entries, on average."""
+        steps, through, before = list[_Step](), set[str](), 1.0
+        for step in self._steps(loops):
+            through.add(step.index)
+            count = max(before, min(before * step.length, self._points(through, address, leaf)))
+            steps.append(replace(step, times=count / before))
+            before = count
+        return steps
 
     def _steps(self, loops: Sequence[str]) -> list[_Step]:
         """Return the original indices that loops go through, outermost first. A collapsed loop goes through the inner index once for each
@@ -84,11 +120,12 @@ class Passes(Iterations):
         steps = list[_Step]()
         for place in reversed(range(len(loops))):
             around = {name for own in names[:place] for name in own}
-            length = None if around.isdisjoint(names[place]) else self._graph.constant_extent(loops[place], self._problem.extents)
-            room = math.inf if length is None else max(1.0, length)
+            extent = None if around.isdisjoint(names[place]) else self._graph.constant_extent(loops[place], self._problem.extents)
+            room = math.inf if extent is None else max(1.0, extent)
             for name in reversed(names[place]):
-                steps.append(_Step(name, min(room, left[name]) if name in around else left[name]))
-                left[name], room = left[name] / steps[-1].length, max(1.0, room / steps[-1].length)
+                length = min(room, left[name]) if name in around else left[name]
+                steps.append(_Step(name, length, length))
+                left[name], room = left[name] / length, max(1.0, room / length)
         return steps[::-1]
 
     def _is_filter(self, access: Access) -> bool:
@@ -112,9 +149,9 @@ class Passes(Iterations):
             return 1.5 * self._prefixes[self._sources.get(access.tensor, access.tensor)][-1]  # values, and coordinates of half their size
         return self._everywhere(own) if form is not None and form.is_dense else 0.0
 
-    def _lines(self, elements: float, touched: float) -> float:
-        """Return how many cache lines of an array hold ``touched`` of its elements, if these are spread evenly."""
-        return elements / self._per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** self._per_line)
+    def _lines(self, elements: float, touched: float, run: float = 1.0) -> float:
+        """Return how many cache lines of an array hold ``touched`` of its elements, if runs of so many of them are spread evenly."""
+        return elements / self._per_line * (1.0 - (1.0 - min(1.0, touched / elements)) ** max(1.0, self._per_line / run))
 
     @property
     def _per_line(self) -> float:
