@@ -94,7 +94,8 @@ def dynamic_excess(tensor: Tensor, chunk: int, threads: int) -> float:
 def _chunk_works(tensor: Tensor, chunk: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return, for an even sample of chunks, the share of all work that lies before each, and the share that it has."""
     count, number = _iterations(tensor), chunks(tensor, chunk)
-    begins = np.linspace(0, number - 1, min(number, _MOST_CHUNKS)).astype(np.int64) * chunk  # no two are equal
+    begins = np.arange(number) if number <= _MOST_CHUNKS else np.linspace(0, number - 1, _MOST_CHUNKS).astype(np.int64)  # all differ
+    begins *= chunk
     done = _work_before(tensor, np.concatenate([begins, np.minimum(begins + chunk, count), [0, count]]))
     first, last = done[-2:]
     before, after = done[: len(begins)], done[len(begins) : -2]

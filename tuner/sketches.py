@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.shown import attribute
+from ..compiler.storage.digits import first_places, stable_order
 from ..compiler.storage.segment_state import segment_state
 
 if TYPE_CHECKING:
@@ -123,15 +124,17 @@ def _entries(data: Any) -> _Sketch | None:
         return None
     if len(values) * len(shape) + shape[0] > _MOST or not all(0 < extent < _WIDE for extent in shape) or prod(shape) >= _WIDE**2:
         return None
-    keys: NDArray[np.int64] = np.asarray(np.ravel_multi_index(columns, shape))
+    keys = np.asarray(np.ravel_multi_index(columns, shape))
+    if prod(shape) < _WIDE:
+        keys = keys.astype(np.int32)  # divided in half of the time
     if (keys[1:] <= keys[:-1]).any():
-        keys = np.sort(keys)
-        keys = keys[np.diff(keys, prepend=-1) > 0]
+        keys = keys.take(stable_order(keys, prod(shape)))
+        keys = keys[first_places(keys)]
     outer = 1 if len(shape) == 2 else 0  # levels of all coordinates
     levels, prefixes = deque[_Level](), keys
     for level in range(len(shape) - 1, outer - 1, -1):
         parents = prefixes // shape[level]
-        begins = np.flatnonzero(np.diff(parents, prepend=-1) > 0)
+        begins = first_places(parents)
         pos = np.append(begins, len(parents)) if level > outer else np.searchsorted(parents, np.arange(prod(shape[:outer]) + 1))
         levels.appendleft(_Level(pos=pos.astype(np.int32), crd=(prefixes - parents * shape[level]).astype(np.int32)))
         prefixes = parents[begins]

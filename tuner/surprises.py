@@ -31,7 +31,8 @@ def _missed(lengths: NDArray[Any], told: NDArray[np.uint16], history: int) -> fl
     context = np.zeros(count, np.uint16)
     for before in range(history):
         context = context * np.uint16(_MIXED) + told[before : before + count]
-    ordered = lengths[history:][np.argsort(context, kind="stable")]  # what came after one context, time after time
-    last, second, third = ordered[2:-1], ordered[1:-2], ordered[:-3]
-    expected = np.where(second == third, second, last)
-    return float(np.count_nonzero(expected != ordered[3:])) / max(1, count - 3)
+    ordered = lengths[history:].take(np.argsort(context, kind="stable"))  # what came after one context, time after time
+    as_last, as_second = ordered[1:] == ordered[:-1], ordered[3:] == ordered[1:-2]
+    came_twice = as_last[:-2]  # the second and the third one before: it is expected again, otherwise the last one
+    foreseen = (came_twice & as_second) | (~came_twice & as_last[2:])
+    return (len(foreseen) - int(np.count_nonzero(foreseen))) / max(1, count - 3)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 PROC = Path("/proc")
+
+_PIECE = 2**14  # bytes that are read at once
 
 
 def group_folders(controller: str, proc: Path = PROC) -> Iterator[tuple[int, Path]]:
@@ -17,7 +20,7 @@ def group_folders(controller: str, proc: Path = PROC) -> Iterator[tuple[int, Pat
         controller: ``memory`` or ``cpu``; hierarchies of version 2 have all controllers.
         proc: /proc, or a folder like it.
     """
-    for version, top, folder in _mounted(controller, proc, text_of(proc / "self" / "cgroup")):
+    for version, top, folder in _mounted(controller, str(proc), text_of(f"{proc}/self/cgroup")):
         yield version, folder
         while folder != top and top in folder.parents:
             folder = folder.parent
@@ -25,7 +28,7 @@ def group_folders(controller: str, proc: Path = PROC) -> Iterator[tuple[int, Pat
 
 
 @lru_cache(8)
-def _mounted(controller: str, proc: Path, groups: str) -> tuple[tuple[int, Path, Path], ...]:
+def _mounted(controller: str, proc: str, groups: str) -> tuple[tuple[int, Path, Path], ...]:
     """Return (version, folder of the mount, folder of the group) of every hierarchy, given the text of a process's file ``cgroup``.
 
     A mount shows a hierarchy from its root on, which in a container is the container's own group. Paths that lead out of it, as those
@@ -40,7 +43,7 @@ def _mounted(controller: str, proc: Path, groups: str) -> tuple[tuple[int, Path,
         elif number == "0" and not controllers:
             paths[2] = path
     found = []
-    for line in text_of(proc / "self" / "mountinfo").splitlines():
+    for line in text_of(f"{proc}/self/mountinfo").splitlines():
         mount, _, source = line.partition(" - ")
         fields, kinds = mount.split(" "), source.split(" ")
         if len(fields) < 5 or len(kinds) < 3:
@@ -70,8 +73,12 @@ def _plain(text: str) -> str:
     return text
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a small file of the system; empty where it cannot be read."""
-    with suppress(OSError, UnicodeDecodeError), open(path, "rb", 0) as file:
-        return file.read().decode()
+def text_of(path: Path | str) -> str:
+    """Return the text of a small file of the system; empty where it cannot be read. File objects would take twice as long."""
+    with suppress(OSError, UnicodeDecodeError):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            return b"".join(iter(lambda: os.read(file, _PIECE), b"")).decode()
+        finally:
+            os.close(file)
     return ""

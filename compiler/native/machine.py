@@ -14,7 +14,7 @@ from ..frozen import frozen
 from .quota import processor_quota
 
 _CPU_FOLDER = Path("/sys/devices/system/cpu")
-_SMALL = 4096  # most bytes that a file of the system has whose text is a value
+_SMALL = 2**14  # most bytes that are read of a file of the system: more than those have whose text is a value
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
@@ -155,7 +155,7 @@ def _processor() -> tuple[str, frozenset[str]]:
     """Return the name and the feature flags of the first core."""
     fields: dict[str, str] = {}
     try:
-        for line in Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines():
+        for line in _text("/proc/cpuinfo").split("\n\n", 1)[0].splitlines():  # as much as is read at once has the first core
             key, _, value = line.partition(":")
             fields[key.strip().lower()] = value.strip()
     except OSError:
@@ -201,7 +201,7 @@ def _folders(place: str, prefix: str) -> list[str]:
 
 
 def _text(path: str) -> str:
-    """Return the text of a small file of the system. A file object would take twice as long, in every first lookup."""
+    """Return the beginning of a file of the system. A file object would take twice as long, in every first lookup."""
     file = os.open(path, os.O_RDONLY)
     try:
         return os.read(file, _SMALL).decode().strip()

@@ -24,9 +24,9 @@ def processor_quota(proc: Path = PROC) -> float | None:
 def _share(version: int, folder: Path) -> float | None:
     """Return how many cores one group may use on average."""
     if version == 2:
-        quota, _, period = text_of(folder / "cpu.max").partition(" ")
+        quota, _, period = text_of(f"{folder}/cpu.max").partition(" ")
     else:
-        quota, period = text_of(folder / "cpu.cfs_quota_us"), text_of(folder / "cpu.cfs_period_us")
+        quota, period = text_of(f"{folder}/cpu.cfs_quota_us"), text_of(f"{folder}/cpu.cfs_period_us")
     try:
         return int(quota) / int(period) if int(quota) > 0 and int(period) > 0 else None
     except ValueError:  # "max" is no number; the topmost group of version 2 has no such file

@@ -21,9 +21,9 @@ def flaw(folder: Path) -> str | None:
     Raises:
         OSError: a part of the path cannot be examined.
     """
-    owners = _owners()
-    for path, status, is_last in _way(folder):
-        if is_last and status.st_uid != os.geteuid():
+    user, owners = os.geteuid(), _owners()
+    for path, status, is_last in _way(os.path.abspath(folder)):
+        if is_last and status.st_uid != user:
             return f"{path} belongs to another user"
         if status.st_uid not in owners:
             return f"{path} belongs to another user"
@@ -39,11 +39,13 @@ def make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def _way(folder: Path) -> Iterator[tuple[Path, os.stat_result, bool]]:
-    """Yield what exists on the way from the root to a folder, and whether it is the folder itself. Raises ``OSError``."""
-    here, *rest = Path(os.path.abspath(folder)).parts
-    path, links = Path(here), 0
-    rest.reverse()
+def _way(folder: str) -> Iterator[tuple[str, os.stat_result, bool]]:
+    """Yield what exists on the way from the root to a folder, and whether it is the folder itself. Raises ``OSError``.
+
+    Paths are texts: objects of ``pathlib`` would take most of the time, in every first lookup.
+    """
+    path, rest = _parted(folder)
+    links = 0
     while True:
         try:
             status = os.lstat(path)
@@ -54,15 +56,20 @@ def _way(folder: Path) -> Iterator[tuple[Path, os.stat_result, bool]]:
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(f"too many symbolic links on the way to {folder}")
-            target = Path(os.readlink(path))
-            rest += [part for part in reversed(target.parts) if part != target.anchor]
-            path = Path(target.anchor) if target.is_absolute() else path.parent
+            root, further = _parted(os.readlink(path))
+            path, rest = root or os.path.dirname(path), rest + further
             continue
         yield path, status, not rest
         if not rest:
             return
         name = rest.pop()
-        path = path.parent if name == os.pardir else path / name
+        path = os.path.dirname(path) if name == os.pardir else os.path.join(path, name)
+
+
+def _parted(path: str) -> tuple[str, list[str]]:
+    """Return the root of a path, empty where it has none, and its other parts, the innermost first."""
+    parts = [part for part in path.split(os.sep) if part not in ("", os.curdir)]
+    return os.sep if path.startswith(os.sep) else "", parts[::-1]
 
 
 def _owners() -> frozenset[int]:
@@ -71,7 +78,7 @@ def _owners() -> frozenset[int]:
     return frozenset({os.geteuid(), 0, os.stat("/").st_uid})
 
 
-def _others_write(path: Path, status: os.stat_result) -> bool:
+def _others_write(path: str, status: os.stat_result) -> bool:
     if status.st_mode & stat.S_IWOTH:
         return True
     if not status.st_mode & stat.S_IWGRP:
@@ -92,7 +99,7 @@ def _is_alone(user: int, group: int) -> bool:
     return owner.pw_gid == group and found.gr_name == owner.pw_name and set(found.gr_mem) <= {owner.pw_name}
 
 
-def _has_access_list(path: Path) -> bool:
+def _has_access_list(path: str) -> bool:
     """Return whether an access list names further users. The permissions of the group are then the most that these users have."""
     try:
         return bool(os.getxattr(path, "system.posix_acl_access"))

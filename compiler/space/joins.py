@@ -9,13 +9,15 @@ sums of many graphs; of the others, sorted by length, one of every few is in it,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..storage.digits import first_places, stable_order
 from ..storage.positions import level_extent
 from ..storage.walk import Walk
 from .relations import Join, Relation, Scan, apart, is_nested, sampled
@@ -48,12 +50,30 @@ MOST_STORED = 2**21
 """Most positions of an operand that are searched for those of the sample; for larger operands no size is found."""
 
 
-_Table = dict[str, NDArray[np.int64]]
+_Table = Mapping[str, NDArray[np.int64]]
 _Marks = Mapping[str, NDArray[np.bool_]]
 
 
 class TooLarge(Exception):
     """Finding a size would take too many steps."""
+
+
+class _Columns(_Table):
+    """The columns of a table, each made when it is first read: mostly one of them is, and those by which tables are joined."""
+
+    def __init__(self, ways: Mapping[str, Callable[[], NDArray[np.int64]]]) -> None:
+        self._ways, self._made = ways, dict[str, NDArray[np.int64]]()
+
+    def __getitem__(self, index: str) -> NDArray[np.int64]:
+        if index not in self._made:
+            self._made[index] = self._ways[index]()
+        return self._made[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ways)
+
+    def __len__(self) -> int:
+        return len(self._ways)
 
 
 class Joins:
@@ -97,7 +117,8 @@ class Joins:
         _, index = pair = max(outermost, key=lambda pair: fibres[pair].max(initial=0) / max(fibres[pair].sum(), 1))
         stored = fibres[pair]
         values = np.flatnonzero(stored)
-        values, total = values[np.argsort(-stored[values], kind="stable")], int(stored.sum())
+        most, total = int(stored.max(initial=0)), int(stored.sum())
+        values = values[stable_order(most - stored[values], most + 1)]
         wanted = len(values) if total <= SAMPLE else max(HEAVIEST, len(values) * SAMPLE // total)
         everything = wanted == len(values) and is_nested(relation) and self._is_small(relation)
         while wanted:
@@ -196,29 +217,39 @@ class Joins:
         total = int(counts.sum())
         if total > MOST_ROWS:
             raise TooLarge
-        begins, order = (np.cumsum(each) - each)[mine], np.argsort(theirs, kind="stable")
-        right = order[np.arange(total) + np.repeat(begins + counts - np.cumsum(counts), counts)]
-        return {index: np.repeat(column, counts) for index, column in one.items()} | {
-            index: column[right] for index, column in other.items() if index not in one
-        }
+
+        @cache
+        def right() -> NDArray[np.int64]:
+            begins, order = (np.cumsum(each) - each)[mine], np.argsort(theirs, kind="stable")
+            return order[np.arange(total) + np.repeat(begins + counts - np.cumsum(counts), counts)]
+
+        return _Columns(
+            {index: lambda index=index: np.repeat(one[index], counts) for index in one}
+            | {index: lambda index=index: other[index][right()] for index in other if index not in one}
+        )
 
     def _distinct(self, table: _Table) -> _Table:
         keys, extents = self._keys(table, list(table)), [self._extents[index] for index in table]
         if prod(extents) > _SPARSE * len(keys):
-            keys = np.sort(keys, kind="stable")  # they come almost in order
-            keys = keys[np.diff(keys, prepend=-1) > 0]
+            keys = keys.take(stable_order(keys, prod(extents)))
+            keys = keys[first_places(keys)]
         else:
             marked = np.zeros(prod(extents), bool)
             marked[keys] = True
             keys = np.flatnonzero(marked)
-        return dict(zip(table, np.unravel_index(keys, extents), strict=True))
+        inner = [prod(extents[place + 1 :]) for place in range(len(extents))]
+        return _Columns({
+            index: lambda step=step, extent=extent: keys // step % extent for index, step, extent in zip(table, inner, extents, strict=True)
+        })  # fmt: skip
 
     def _keys(self, table: _Table, indices: list[str]) -> NDArray[np.int64]:
         """Return one number for the values of some indices in every row."""
         if prod(self._extents[index] for index in indices) >= 2**63:
             raise TooLarge
-        keys = np.zeros(len(next(iter(table.values()))), np.int64)
-        for index in indices:
+        if not indices:
+            return np.zeros(len(next(iter(table.values()))), np.int64)
+        keys = table[indices[0]]
+        for index in indices[1:]:
             keys = keys * self._extents[index] + table[index]
         return keys
 

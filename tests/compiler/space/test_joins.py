@@ -123,3 +123,14 @@ def test_indices_of_huge_extents_have_no_tables() -> None:
     far = st.tensor((np.array([[0, 2**40], [1, 2**40]]), np.ones(2)), shape=(2**40 + 1, 2**40 + 1), format="dcsr")
     joins = Joins({"A": far, "B": far}, dict.fromkeys("ijk", 2**40 + 1))
     assert joins.size(join({A, B})) is None
+
+
+def test_columns_that_nobody_reads_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of combinations needs one column of a join."""
+    made: list[str] = []
+    read = module._Columns.__getitem__
+    monkeypatch.setattr(module._Columns, "__getitem__", lambda table, index: made.append(index) or read(table, index))
+    matrix = st.tensor(np.eye(5) + np.eye(5, k=1), "csr")
+    sizes = Joins({"A": matrix, "B": matrix}, dict.fromkeys("ijk", 5))
+    assert sizes.size(join([Scan("A", ("i", "k")), Scan("B", ("k", "j"))])) == 16
+    assert len(made) == 1
