@@ -11,6 +11,9 @@ from ..compiler.frozen import frozen
 from ..compiler.native.folders import cache_folder
 from ..compiler.native.machine import this_machine
 
+_SHORT_ROW = 128  # bytes of a row for which a sum waits: those that ``calibration`` measures
+_LONG_ROWS = 0.88  # speed with prefetches of longer rows from the first two levels of cache, over that with prefetches of short ones
+
 
 @frozen
 class Constants:
@@ -49,11 +52,17 @@ class Constants:
     surprises: float = 16_000.0
     halved: float = 0.85
 
-    def prefetched(self, is_summed: bool) -> tuple[float, float, float, float]:
+    def prefetched(self, is_summed: bool, row: float = 0.0) -> tuple[float, float, float, float]:
         """Return the speed with prefetches of gathered rows over that without, where these lie in the first level of cache, in the second,
-        in the last, and in memory; ``is_summed``: each is summed up."""
+        in the last, and in memory.
+
+        Args:
+            is_summed: whether each row is summed up.
+            row: bytes of one. The loads of a long one overlap each other, so that a sum waits less for it.
+        """
         if is_summed:
-            return self.summed_near, self.summed_hit, self.summed_miss, self.summed_far
+            share = 1.0 if row <= _SHORT_ROW else _LONG_ROWS
+            return share * self.summed_near, share * self.summed_hit, self.summed_miss, self.summed_far
         return self.prefetch_near, self.prefetch_hit, self.prefetch_miss, self.prefetch_far
 
     @property

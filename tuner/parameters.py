@@ -294,6 +294,6 @@ def _gathered(
     read = (access for access in accesses(problem.assignment.value) if access.tensor == name)
     rows = max((problem.extents[index] for access in read for index in access.indices if index in originals), default=1)
     row = size(operand) / max(rows, 1)
-    gains = machine_constants().prefetched(summed)
+    gains = machine_constants().prefetched(summed, row)
     times = time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each), beside)
     return Gathered(near, row, near * max(row, LINE), times)

@@ -268,6 +268,14 @@ def test_rows_that_are_added_are_not_asked_for_in_caches_and_rows_that_are_summe
         assert "prefetch(j, V" in str(model_choice(summed))
 
 
+@pytest.mark.parametrize(("columns", "asked"), [(16, True), (32, False), (64, False)])
+def test_of_the_second_level_only_short_rows_that_are_summed_are_asked_for(columns: int, asked: bool) -> None:
+    """The loads of a long row overlap each other, so that a sum does not wait for them."""
+    matrix, rows = generate("random:uniform:1000x1000:nnz=2e4", "csr"), np.ones((1000, columns))
+    problem = make_problem("C(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": matrix, "U": rows, "V": rows}, "csr", threads=1)
+    assert ("prefetch(j, V" in str(model_choice(problem))) == asked
+
+
 def test_rows_that_few_long_rows_choose_are_counted() -> None:
     """They choose rows from everywhere, while all others, as of a circuit, choose what is near."""
     rng, size = np.random.default_rng(2), 20_000
@@ -318,7 +326,7 @@ def test_rows_are_not_asked_for_where_a_row_of_a_loop_around_is_waited_for_each_
     fibres = np.concatenate([RNG.choice(3000, 400, replace=False) for _ in range(20)])
     places = np.repeat(np.stack([np.arange(8000) // 400, fibres]), entries, axis=1)
     stored = tensor((np.vstack([places, RNG.integers(0, 1000, 8000 * entries)]), np.ones(8000 * entries)), "csf", (20, 3000, 1000))
-    factors = {"U": np.ones((20, 32)), "V": np.ones((3000, 32)), "W": np.ones((1000, 32))}
+    factors = {"U": np.ones((20, 16)), "V": np.ones((3000, 16)), "W": np.ones((1000, 16))}
     products = make_problem("S(i,j,k) = T(i,j,k) * U(i,r) * V(j,r) * W(k,r)", {"T": stored, **factors}, "csf", threads=threads)
     assert ("prefetch(k, W" in str(model_choice(products))) == asked
 
