@@ -271,7 +271,7 @@ def test_rows_that_are_added_are_not_asked_for_in_caches_and_rows_that_are_summe
 @pytest.mark.parametrize(("columns", "asked"), [(16, True), (32, False), (64, False)])
 def test_of_the_second_level_only_short_rows_that_are_summed_are_asked_for(columns: int, asked: bool) -> None:
     """The loads of a long row overlap each other, so that a sum does not wait for them."""
-    matrix, rows = generate("random:uniform:1000x1000:nnz=2e4", "csr"), np.ones((1000, columns))
+    matrix, rows = generate("random:uniform:600x600:nnz=1e4", "csr"), np.ones((600, columns))
     problem = make_problem("C(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": matrix, "U": rows, "V": rows}, "csr", threads=1)
     assert ("prefetch(j, V" in str(model_choice(problem))) == asked
 
