@@ -2,8 +2,9 @@
 
 Choosing takes a tenth of a second, most of it for importing what chooses. So an answer is kept in a small file, under a digest of all that
 it depends on: the question, the operands' types, shapes and patterns (features of the same sample as ``features.Input.pattern``), the
-state of the database, of what ships, of this package's sources, of the machine, of its compilers and measured constants. If one of
-these changes, the answer is not found. Answers that rest on values are not kept: whether a matrix is symmetric (``is_lasting``).
+state of the database, of what ships, of the machine, of its compilers and measured constants; and with a note of the sources that it came
+from (``deciding``). If one of these changes, the answer is not found. Answers that rest on values are not kept: whether a matrix is
+symmetric (``is_lasting``).
 
 Little is imported here, since that is the point.
 """
@@ -25,12 +26,13 @@ from ..compiler.errors import SparsetuneError
 from ..compiler.native.folders import cache_folder
 from ..compiler.native.machine import available_cores, this_machine
 from ..compiler.native.toolchain import available_compilers
-from ..compiler.native.trust import flaw
+from ..compiler.native.trust import flaw, make_private
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
 from .constants import constants_file
+from .deciding import LISTS, hold, note
 from .match import MEANING, Match
-from .sources import MAKING, ROOT, stamp
+from .sources import ROOT, stamp
 from .urls import shipped_file
 
 ANSWERS = "SPARSETUNE_ANSWERS"
@@ -44,7 +46,7 @@ RECORDINGS = ".runs"
 
 _SAMPLE = 4096  # numbers of an index array that are looked at
 _TENSORS = f"{__name__.rpartition('.tuner.')[0]}.compiler.storage.tensor"
-_DECIDING = {"tuner": (".py",), "configs": ("machines.toml",)}
+_SETTINGS = ROOT / "configs" / "machines.toml"
 _ENVIRONMENT = ("SPARSETUNE_CC", "SPARSETUNE_THREADS", "PATH")
 
 
@@ -77,10 +79,10 @@ def known_answer(asked: str) -> Match | None:
         if folder is None or flaw(folder) is not None:
             return None
         told = json.loads((folder / f"{asked}.json").read_text(encoding="utf-8"))
-        schedule, origin, time, distance, note = (told[name] for name in ("schedule", "origin", "time", "distance", "note"))
+        schedule, origin, time, distance, remark = (told[name] for name in ("schedule", "origin", "time", "distance", "note"))
         numbers = all(number is None or isinstance(number, float) for number in (time, distance))
-        if numbers and isinstance(schedule, str) and isinstance(note, str) and origin in MEANING:
-            return Match(Schedule.shown_as(schedule), origin, time, distance, note)
+        if numbers and isinstance(schedule, str) and isinstance(remark, str) and origin in MEANING and hold(told["sources"], folder):
+            return Match(Schedule.shown_as(schedule), origin, time, distance, remark)
     except (OSError, ValueError, TypeError, KeyError):
         pass
     return None
@@ -92,10 +94,11 @@ def keep_answer(asked: str, match: Match) -> None:
 
     folder = answer_folder()
     if folder is not None:
-        with suppress(OSError):
-            make_room(folder)
         told = {"schedule": str(match.schedule), "origin": match.origin, "time": match.time, "distance": match.distance, "note": match.note}
-        write_json(folder / f"{asked}.json", told)
+        with suppress(OSError):
+            make_private(folder)
+            make_room(folder)
+            write_json(folder / f"{asked}.json", {**told, "sources": [note(folder)]})
 
 
 def _digest(
@@ -115,7 +118,7 @@ def _digest(
 def make_room(folder: Path) -> None:
     """Remove the oldest half of the files where there are too many. Raises ``OSError``: there is no folder yet."""
     with os.scandir(folder) as entries:
-        kept = [entry for entry in entries if entry.name.endswith((".json", RECORDINGS))]
+        kept = [entry for entry in entries if entry.name.endswith((".json", RECORDINGS, LISTS))]
     if len(kept) >= MOST:
         for entry in sorted(kept, key=lambda entry: entry.stat().st_mtime_ns)[: len(kept) // 2]:
             with suppress(FileNotFoundError):  # another process makes room as well
@@ -134,8 +137,9 @@ def _parts(
     expression: str, operands: Mapping[Any, Any], options: tuple[Any, ...], evidence: object, told: Callable[[Any], Iterator[str | bytes]]
 ) -> Iterator[str | bytes]:
     """Yield texts that identify a question; ``told``: what is told of an operand. Raises ``_Unlike``, ``OSError``, ``SparsetuneError``."""
-    yield _surroundings(tuple(os.environ.get(name) for name in _ENVIRONMENT), MAKING if evidence is None else frozenset())
-    yield repr((evidence, available_cores(), [_state(file) for file in (constants_file(), shipped_file()) if file is not None]))
+    yield _surroundings(tuple(os.environ.get(name) for name in _ENVIRONMENT), evidence is not None)
+    files = [_state(file) for file in (constants_file(), shipped_file(), _SETTINGS) if file is not None]
+    yield repr((evidence, available_cores(), files))
     yield expression
     yield _plain(options)
     for name, operand in operands.items():
@@ -144,16 +148,16 @@ def _parts(
 
 
 @cache
-def _surroundings(environment: tuple[str | None, ...], without: frozenset[str]) -> str:
-    """Return a text of what does not change during a process: sources, machine, compilers.
+def _surroundings(environment: tuple[str | None, ...], with_records: bool) -> str:
+    """Return a text of what does not change during a process: machine, compilers, sources.
 
     Args:
         environment: variables that matter.
-        without: folders of sources that do not: where there are no records, nothing depends on how code is made.
+        with_records: whether there are some; they depend on how code is made, of which nothing else does.
     """
     compilers = [compiler.identity for compiler in available_compilers()]
-    sources = stamp(ROOT, without=without), stamp(ROOT, _DECIDING, deep=False)
-    return repr((*sources, np.__version__, this_machine().fingerprint, compilers, environment))
+    sources = stamp(ROOT) if with_records else ""
+    return repr((sources, np.__version__, this_machine().fingerprint, compilers, environment))
 
 
 def _state(file: Path) -> tuple[str, int, int] | None:

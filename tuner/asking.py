@@ -22,6 +22,7 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
 from ..compiler.units import is_processor
 from .answers import keep_answer, kind, known_answer, question
+from .deciding import first_states
 from .match import TARGETS, Match
 from .together import together
 from .urls import database_url, file_stamp, sqlite_path
@@ -76,6 +77,8 @@ def lookup(
         like = kind(expression, operands, given, stamp)
         match = None if like is None else _alike(like, operands)
     if match is None:
+        if asked is not None:
+            first_states()  # before what chooses is imported
         match, is_lasting = _finding().look_up(
             url, expression, operands, output_format, target, threads, arch, memory_bound, cache_share, semiring, dtype, shape, boundary,
             like,

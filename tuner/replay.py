@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..compiler.native.trust import flaw, make_private
 from ..compiler.schedule.schedule import Schedule
 from .answers import RECORDINGS, answer_folder, make_room
+from .deciding import Note, hold, note
 from .match import Match
 from .recording import COMPARISONS, OPERATIONS, Step
 
@@ -37,6 +38,7 @@ Runs = list[list[Step]]
 """Recordings as a tree: the first run is that of the first recording. Every other one goes on from a comparison in an earlier run, whose
 last entry is the number of the run, with the other outcome; 0: no recording has that."""
 
+_SKETCH = "sketches.sketch"
 _END = "end"  # a run's last step: schedule, origin and note
 
 
@@ -62,14 +64,13 @@ class Operands:
         return self._found[key]
 
     def _sketch(self, name: str) -> Any:
-        from .sketches import sketch
-
+        sketch = _question(_SKETCH)
         return self.once(f" {name}", lambda: sketch(self._data[name]))
 
 
 def replayed(kind: str, operands: Mapping[str, Any]) -> Match | None:
     """Return what the static model chooses for operands; None where no recording tells."""
-    runs = _read(kind)
+    _, runs = _read(kind)
     if not runs:
         return None
     try:
@@ -86,11 +87,14 @@ def keep_recording(kind: str, recording: Recording, match: Match) -> None:
     folder = answer_folder()
     if folder is None:
         return
-    runs = merged(_read(kind), [*recording.steps, [_END, str(match.schedule), match.origin, match.note]])
-    content = json.dumps(runs)
+    notes, known = _read(kind)
+    runs = merged(known, [*recording.steps, [_END, str(match.schedule), match.origin, match.note]])
     with suppress(OSError):
         make_private(folder)
         make_room(folder)
+        _question(_SKETCH)  # on which what is replayed rests too
+        new = note(folder)
+        content = json.dumps([[*(one for one in notes if one != new), new] if len(runs) > 1 else [new], runs])
         write_whole(_file(folder, kind), f"{_checked(content)}\n{content}", 0o600)
 
 
@@ -152,14 +156,16 @@ def _question(name: str) -> Callable[..., Any]:
     return getattr(import_module(f".{module}", __package__), function)
 
 
-def _read(kind: str) -> Runs:
-    """Return the recordings of a kind, none where the file is damaged."""
+def _read(kind: str) -> tuple[list[Note], Runs]:
+    """Return the notes of the sources of recordings of a kind, and these; none where the file is damaged, or a source has changed."""
     folder = answer_folder()
     with suppress(OSError, ValueError):
         if folder is not None and flaw(folder) is None:
             digest, _, content = _file(folder, kind).read_text(encoding="utf-8").partition("\n")
-            return json.loads(content) if digest == _checked(content) else []
-    return []
+            notes, runs = json.loads(content) if digest == _checked(content) else ([], [])
+            if hold(notes, folder):
+                return notes, runs
+    return [], []
 
 
 def _checked(content: str) -> str:

@@ -1,4 +1,4 @@
-"""A digest of the state of this package's files."""
+"""The states of this package's files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ MAKING = frozenset({"csrc", "lowering", "passes", "codegen", "build", "targets"}
 """Folders among these that make code of a schedule, and have no part in choosing one."""
 
 
-def stamp(
-    root: Path, folders: Mapping[str, tuple[str, ...]] = GENERATING, deep: bool = True, without: frozenset[str] = frozenset()
-) -> str:
-    """Return a digest of the names, sizes and times of change of sources.
+def stamp(root: Path) -> str:
+    """Return a digest of the names, sizes and times of change of all sources that decide which kernels are made, in a package's folder."""
+    content = marshal.dumps((str(root), states(root, GENERATING)), 2)  # equal values have equal bytes, in a third of the time of text
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def states(root: Path, folders: Mapping[str, tuple[str, ...]], without: frozenset[str] = frozenset()) -> list[tuple[str, int, int]]:
+    """Return the paths, sizes and times of change of sources, in order.
 
     Args:
         root: the package's folder.
         folders: folders in it, with the endings of the files that count.
-        deep: whether folders inside of these count too.
         without: names of folders that do not count.
     """
     found: list[tuple[str, int, int]] = []
@@ -39,7 +42,6 @@ def stamp(
                     if entry.name.endswith(ends):
                         status = entry.stat()
                         found.append((entry.path, status.st_size, status.st_mtime_ns))
-                    elif deep and entry.name[0] not in "._" and entry.name not in without and entry.is_dir():
+                    elif entry.name[0] not in "._" and entry.name not in without and entry.is_dir():
                         left.append(entry.path)
-    content = marshal.dumps((str(root), sorted(found)), 2)  # of this version equal values have equal bytes, in a third of the time of text
-    return hashlib.blake2b(content, digest_size=8).hexdigest()
+    return sorted(found)

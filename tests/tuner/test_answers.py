@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import sparsetune as st
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st_draw
 from sparsetune.compiler.native import folders
-from sparsetune.tuner import answers, asking, constants
+from sparsetune.tuner import answers, asking, constants, deciding
 from sparsetune.tuner import lookup as finding
 from sparsetune.tuner.match import Match
 
@@ -102,12 +103,45 @@ def test_an_answer_holds_until_what_it_rests_on_changes(found: list[str], tmp_pa
     (tmp_path / "constants.json").write_text(json.dumps({}))
     look()
     answers._surroundings.cache_clear()
-    monkeypatch.setattr(answers, "stamp", lambda *_given, **_named: "other sources")
+    monkeypatch.setattr(answers, "available_compilers", list)
     look()
     look()
     answers._surroundings.cache_clear()
     assert len(found) == 4
     assert constants.constants_file().suffix == ".json"
+
+
+@pytest.mark.parametrize(("file", "times"), [("tuner/model.py", 2), ("compiler/space/candidates.py", 2), ("tuner/cli.py", 1)])
+def test_an_answer_holds_until_a_source_that_it_came_from_changes(
+    found: list[str], monkeypatch: pytest.MonkeyPatch, file: str, times: int
+) -> None:
+    monkeypatch.delitem(sys.modules, "sparsetune.tuner.cli", raising=False)
+    look()
+    deciding._state.cache_clear()
+    monkeypatch.setattr(deciding, "_now", lambda path: (0, 0) if path.endswith(file) else deciding.first_states()[path])
+    look()
+    deciding._state.cache_clear()
+    assert len(found) == times
+
+
+def test_what_makes_code_has_no_part_in_answers_without_records(found: list[str], folder: Path) -> None:
+    import sparsetune.compiler.lowering.lower  # noqa: F401
+
+    look()
+    (names,) = folder.glob(f"*{deciding.LISTS}")
+    parts = {Path(path).relative_to(deciding._HERE).parts[1] for path in names.read_text().splitlines()}
+    assert {"model.py", "concrete", "space"} <= parts
+    assert "lowering" not in parts
+
+
+@pytest.mark.parametrize("text", [None, "", "a.py"])
+def test_an_answer_whose_list_of_sources_is_damaged_is_found_again(found: list[str], folder: Path, text: str | None) -> None:
+    first = look()
+    (names,) = folder.glob(f"*{deciding.LISTS}")
+    names.unlink() if text is None else names.write_text(text)
+    deciding._state.cache_clear()
+    assert look() == first == look()
+    assert len(found) == 2
 
 
 def test_a_half_of_a_symmetric_matrix_is_no_answer_for_other_values(found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.errors import DataError, ShapeError
-from sparsetune.tuner import answers, asking, replay
+from sparsetune.tuner import answers, asking, deciding, replay
 from sparsetune.tuner import lookup as finding
 from sparsetune.tuner.match import Match
 from sparsetune.tuner.model import expected_cost, static_choice
@@ -170,13 +170,17 @@ def test_a_folder_that_nobody_may_write_keeps_nothing(looked: list[str], tmp_pat
     assert len(looked) == 2
 
 
-def test_recordings_hold_until_what_they_rest_on_changes(looked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = matrix(1)
-    changed.indices[0] ^= 1  # another question, for which the recording may hold
+def like(data: Any) -> Any:
+    """Return a matrix that is another question, for which the recording of a matrix holds."""
+    changed = data.copy()
+    changed.indices[0] ^= 1
     changed.sort_indices()
+    return changed
 
+
+def test_recordings_hold_until_what_they_rest_on_changes(looked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def kinds() -> int:
-        look(changed)
+        look(like(matrix(1)))
         return len(list((tmp_path / "answers").glob(f"*{answers.RECORDINGS}")))
 
     assert kinds() == 1
@@ -184,13 +188,21 @@ def test_recordings_hold_until_what_they_rest_on_changes(looked: list[str], tmp_
     (tmp_path / "constants.json").write_text("{}")
     assert kinds() == 2
     answers._surroundings.cache_clear()
-    monkeypatch.setattr(answers, "stamp", lambda *_given, **_named: "other sources")
+    monkeypatch.setattr(answers, "available_compilers", list)
     assert kinds() == 3
     answers._surroundings.cache_clear()
-    monkeypatch.setattr(answers, "available_compilers", list)
-    assert kinds() == 4
-    answers._surroundings.cache_clear()
-    assert len(looked) == 4
+    assert len(looked) == 3
+
+
+def test_recordings_hold_until_a_source_changes(looked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    look(matrix(1))
+    look(like(matrix(1)))
+    assert len(looked) == 1
+    deciding._state.cache_clear()
+    monkeypatch.setattr(deciding, "_now", lambda path: (0, 0) if path.endswith("sketches.py") else deciding.first_states()[path])
+    look(like(matrix(1)))
+    deciding._state.cache_clear()
+    assert len(looked) == 2
 
 
 def test_choices_beside_records_of_the_kernel_are_not_recorded(looked: list[str], tmp_path: Path) -> None:
@@ -244,7 +256,7 @@ def test_processes_write_at_once_and_find_what_the_others_left(tmp_path: Path) -
     again = [in_a_process(tmp_path, seed, seed + 10).communicate()[0].split("\n") for seed in range(4, 7)]
     assert [shown for _, shown, _ in again] == ["False"] * 3
     assert {shown for shown, *_ in again} == set(first)
-    assert not [name for name in os.listdir(tmp_path) if not name.endswith((".json", answers.RECORDINGS))]
+    assert not [name for name in os.listdir(tmp_path) if not name.endswith((".json", answers.RECORDINGS, deciding.LISTS))]
 
 
 def test_recordings_do_not_depend_on_the_order_of_sets(looked: list[str], tmp_path: Path) -> None:
