@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TypeAlias
@@ -33,6 +32,8 @@ _Kept: TypeAlias = dict[str, tuple[str, str | None, int, int, bool, int, bytes |
 """By name of a module: its source file and where Python keeps its code, the time of change and the size of the source, whether it is a
 package, and its code as ``marshal`` writes it, behind a checksum of that."""
 
+_NONE = "", None, 0, 0, False, 0, b""
+
 
 @contextmanager
 def together(name: str) -> Iterator[None]:
@@ -42,16 +43,15 @@ def together(name: str) -> Iterator[None]:
         name: of the file.
     """
     finder = _Finder(_place(name))
-    before = set(sys.modules)
     sys.meta_path.insert(0, finder)
     try:
         with uncollected():
             yield
     finally:
         sys.meta_path.remove(finder)
-    new = [name for name in sys.modules.keys() - before - finder.served if name.startswith(_INSIDE)]
+    new = [sys.modules[name] for name in sorted(finder.missed) if name in sys.modules]
     if new and not sys.dont_write_bytecode:
-        _write(finder.place, {**finder.kept, **_codes([sys.modules[name] for name in sorted(new)])})
+        _write(finder.place, {**finder.kept, **_codes(new)})
 
 
 class _Loader(SourceFileLoader):
@@ -70,7 +70,7 @@ class _Finder:
     """Finds modules whose code is in a file, which is read once one of this package is imported."""
 
     def __init__(self, place: Path) -> None:
-        self.place, self.served = place, set[str]()
+        self.place, self.missed = place, set[str]()
 
     @cached_property
     def kept(self) -> _Kept:
@@ -78,16 +78,15 @@ class _Finder:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return how to load a module; None where its code is not at hand, damaged, or another one than its source says."""
-        if not name.startswith(_INSIDE) or name not in self.kept:
+        if not name.startswith(_INSIDE):
             return None
-        file, cached, changed, size, is_package, checksum, code = self.kept[name]
-        if _state(file) != (changed, size) or crc32(code) != checksum:
+        file, cached, changed, size, is_package, checksum, code = self.kept.get(name, _NONE)
+        if not code or _state(file) != (changed, size) or crc32(code) != checksum:
+            self.missed.add(name)
             return None
-        self.served.add(name)
-        folders = [os.path.dirname(file)] if is_package else None
-        spec = spec_from_file_location(name, file, loader=_Loader(name, file, code), submodule_search_locations=folders)
-        if spec is not None:
-            spec.cached = cached  # otherwise found out anew, in a fifth of the time that an import takes
+        spec = ModuleSpec(name, _Loader(name, file, code), origin=file)
+        spec.submodule_search_locations = [os.path.dirname(file)] if is_package else None
+        spec.cached, spec.has_location = cached, True  # what ``spec_from_file_location`` finds out anew, in a fifth of an import's time
         return spec
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,16 +232,15 @@ class Joins:
     def _distinct(self, table: _Table) -> _Table:
         keys, extents = self._keys(table, list(table)), [self._extents[index] for index in table]
         if prod(extents) > _SPARSE * len(keys):
+            keys = keys.astype(np.int32) if prod(extents) < 2**31 else keys  # divided in a quarter of the time
             keys = keys.take(stable_order(keys, prod(extents)))
             keys = keys[first_places(keys)]
         else:
             marked = np.zeros(prod(extents), bool)
             marked[keys] = True
             keys = np.flatnonzero(marked)
-        inner = [prod(extents[place + 1 :]) for place in range(len(extents))]
-        return _Columns({
-            index: lambda step=step, extent=extent: keys // step % extent for index, step, extent in zip(table, inner, extents, strict=True)
-        })  # fmt: skip
+        steps = [prod(extents[place:]) for place in range(len(extents) + 1)]
+        return _Columns({index: lambda steps=steps: _part(keys, *steps) for index, steps in zip(table, pairwise(steps), strict=True)})
 
     def _keys(self, table: _Table, indices: list[str]) -> NDArray[np.int64]:
         """Return one number for the values of some indices in every row."""
@@ -281,3 +281,9 @@ def _weights(values: NDArray[np.int64], wanted: int, extent: int) -> NDArray[np.
     if len(rest):
         weights[rest[((np.arange(places) + 0.5) * len(rest) / places).astype(np.int64)]] = len(rest) / places
     return weights
+
+
+def _part(keys: NDArray[Any], around: int, step: int) -> NDArray[np.int64]:
+    """Return the values of an index in the numbers of rows, which repeat after so many numbers and last for so many."""
+    inside = keys % around if len(keys) and keys[-1] >= around else keys  # they are in order
+    return (inside // step if step > 1 else inside).astype(np.int64, copy=False)
