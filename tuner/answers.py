@@ -3,7 +3,7 @@
 Choosing takes a tenth of a second, most of it for importing what chooses. So an answer is kept in a small file, under a digest of all that
 it depends on: the question, the operands' types, shapes and patterns (features of the same sample as ``features.Input.pattern``), the
 state of the database, of what ships, of the machine, of its compilers and measured constants; and with a note of the sources that it came
-from (``deciding``). If one of these changes, the answer is not found. Answers that rest on values are not kept: whether a matrix is
+from (``sources``). If one of these changes, the answer is not found. Answers that rest on values are not kept: whether a matrix is
 symmetric (``is_lasting``).
 
 Little is imported here, since that is the point.
@@ -30,9 +30,8 @@ from ..compiler.native.trust import flaw, make_private
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
 from .constants import constants_file
-from .deciding import LISTS, hold, note
 from .match import MEANING, Match
-from .sources import ROOT, stamp
+from .sources import LISTS, ROOT, hold, note, stamp
 from .urls import shipped_file
 
 ANSWERS = "SPARSETUNE_ANSWERS"

@@ -22,8 +22,8 @@ from ..compiler.schedule.schedule import Schedule
 from ..compiler.shown import attribute
 from ..compiler.units import is_processor
 from .answers import keep_answer, kind, known_answer, question
-from .deciding import first_states
 from .match import TARGETS, Match
+from .sources import first_states
 from .together import together
 from .urls import database_url, file_stamp, sqlite_path
 

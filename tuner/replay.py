@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..compiler.native.trust import flaw, make_private
 from ..compiler.schedule.schedule import Schedule
 from .answers import RECORDINGS, answer_folder, make_room
-from .deciding import Note, hold, note
 from .match import Match
 from .recording import COMPARISONS, OPERATIONS, Step
+from .sources import Note, hold, note
 
 if TYPE_CHECKING:
     from .recording import Recording

@@ -16,7 +16,7 @@ import sparsetune as st
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st_draw
 from sparsetune.compiler.native import folders
-from sparsetune.tuner import answers, asking, constants, deciding
+from sparsetune.tuner import answers, asking, constants, sources
 from sparsetune.tuner import lookup as finding
 from sparsetune.tuner.match import Match
 
@@ -117,10 +117,10 @@ def test_an_answer_holds_until_a_source_that_it_came_from_changes(
 ) -> None:
     monkeypatch.delitem(sys.modules, "sparsetune.tuner.cli", raising=False)
     look()
-    deciding._state.cache_clear()
-    monkeypatch.setattr(deciding, "_now", lambda path: (0, 0) if path.endswith(file) else deciding.first_states()[path])
+    sources._state.cache_clear()
+    monkeypatch.setattr(sources, "_now", lambda path: (0, 0) if path.endswith(file) else sources.first_states()[path])
     look()
-    deciding._state.cache_clear()
+    sources._state.cache_clear()
     assert len(found) == times
 
 
@@ -128,8 +128,8 @@ def test_what_makes_code_has_no_part_in_answers_without_records(found: list[str]
     import sparsetune.compiler.lowering.lower  # noqa: F401
 
     look()
-    (names,) = folder.glob(f"*{deciding.LISTS}")
-    parts = {Path(path).relative_to(deciding._HERE).parts[1] for path in names.read_text().splitlines()}
+    (names,) = folder.glob(f"*{sources.LISTS}")
+    parts = {Path(path).relative_to(sources._HERE).parts[1] for path in names.read_text().splitlines()}
     assert {"model.py", "concrete", "space"} <= parts
     assert "lowering" not in parts
 
@@ -137,9 +137,9 @@ def test_what_makes_code_has_no_part_in_answers_without_records(found: list[str]
 @pytest.mark.parametrize("text", [None, "", "a.py"])
 def test_an_answer_whose_list_of_sources_is_damaged_is_found_again(found: list[str], folder: Path, text: str | None) -> None:
     first = look()
-    (names,) = folder.glob(f"*{deciding.LISTS}")
+    (names,) = folder.glob(f"*{sources.LISTS}")
     names.unlink() if text is None else names.write_text(text)
-    deciding._state.cache_clear()
+    sources._state.cache_clear()
     assert look() == first == look()
     assert len(found) == 2
 

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.errors import DataError, ShapeError
-from sparsetune.tuner import answers, asking, deciding, replay
+from sparsetune.tuner import answers, asking, replay, sources
 from sparsetune.tuner import lookup as finding
 from sparsetune.tuner.match import Match
 from sparsetune.tuner.model import expected_cost, static_choice
@@ -198,10 +198,10 @@ def test_recordings_hold_until_a_source_changes(looked: list[str], monkeypatch: 
     look(matrix(1))
     look(like(matrix(1)))
     assert len(looked) == 1
-    deciding._state.cache_clear()
-    monkeypatch.setattr(deciding, "_now", lambda path: (0, 0) if path.endswith("sketches.py") else deciding.first_states()[path])
+    sources._state.cache_clear()
+    monkeypatch.setattr(sources, "_now", lambda path: (0, 0) if path.endswith("sketches.py") else sources.first_states()[path])
     look(like(matrix(1)))
-    deciding._state.cache_clear()
+    sources._state.cache_clear()
     assert len(looked) == 2
 
 
@@ -256,7 +256,7 @@ def test_processes_write_at_once_and_find_what_the_others_left(tmp_path: Path) -
     again = [in_a_process(tmp_path, seed, seed + 10).communicate()[0].split("\n") for seed in range(4, 7)]
     assert [shown for _, shown, _ in again] == ["False"] * 3
     assert {shown for shown, *_ in again} == set(first)
-    assert not [name for name in os.listdir(tmp_path) if not name.endswith((".json", answers.RECORDINGS, deciding.LISTS))]
+    assert not [name for name in os.listdir(tmp_path) if not name.endswith((".json", answers.RECORDINGS, sources.LISTS))]
 
 
 def test_recordings_do_not_depend_on_the_order_of_sets(looked: list[str], tmp_path: Path) -> None:
