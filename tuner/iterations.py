@@ -98,11 +98,17 @@ class Iterations:
         for other, read in self._leaves:
             shared = next((place for place, (mine, its) in enumerate(zip(address, other, strict=False)) if mine != its), len(address))
             split = at(self._program.statement, address[:shared])
-            known = {access.tensor for access in accesses(leaf.value)} & set(self._written)
-            if isinstance(split, Where) and not (other[shared] == 1 and known.intersection(targets(split.producer))):
-                together = covered & self._covered(address[:shared])
-                driving = (access for access in accesses(read.value) if self._is_stored(access))
-                met += ((access, together) for access in driving if not together.isdisjoint(access.indices))
+            if not isinstance(split, Where):
+                continue
+            around = self._covered(address[:shared])
+            filled = set(targets(split.producer)) if other[shared] == 1 else set[str]()
+            if covered <= around:  # it is filled inside these loops, and drives none of them
+                met = [pair for pair in met if pair[0].tensor not in filled]
+            elif filled.intersection(self._written, (access.tensor for access in accesses(leaf.value))):
+                continue
+            together = covered & around
+            driving = (access for access in accesses(read.value) if self._is_stored(access))
+            met += ((access, together) for access in driving if not together.isdisjoint(access.indices))
         return [*met, *self._gone_through(address, {access for access, _ in met})], share
 
     def _domain(self, address: Address, leaf: Assign) -> Domain:

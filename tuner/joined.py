@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..compiler.space.joins import Joins
@@ -33,13 +33,32 @@ class RecordedJoins:
         found: Any = self._recording.asked("joined.size", "", [asked, *self._extents], _UNTOLD if size is None else size)
         return None if found < 0 else found
 
+    def steps(self, relation: Relation, fibres: tuple[tuple[Scan, str], ...]) -> Any:
+        """Return how many entries loops go through that find what fibres have in common, as ``Joins.steps``."""
+        steps = self._joins.steps(relation, fibres)
+        asked = json.dumps([_told(relation), [[_told(scan), index] for scan, index in fibres], self._indices])
+        found: Any = self._recording.asked("joined.steps", "", [asked, *self._extents], _UNTOLD if steps is None else steps)
+        return None if found < 0 else found
+
 
 def size(operands: Any, asked: str, *extents: int) -> float:
-    """Return the answer to such a question; ``operands``: a ``replay.Operands``."""
+    """Return the answer to a question for a size; ``operands``: a ``replay.Operands``."""
     relation, indices = json.loads(asked)
-    joins: Joins = operands.once("joins", lambda: Joins(operands.sketches(), dict(zip(indices, extents, strict=True))))
-    found = joins.size(_relation(relation))
+    found = _joins(operands, indices, extents).size(_relation(relation))
     return _UNTOLD if found is None else found
+
+
+def steps(operands: Any, asked: str, *extents: int) -> float:
+    """Return the answer to a question for steps, as ``size`` does."""
+    relation, fibres, indices = json.loads(asked)
+    chosen = tuple((Scan(operand, (first, second)), index) for (operand, first, second), index in fibres)
+    found = _joins(operands, indices, extents).steps(_relation(relation), chosen)
+    return _UNTOLD if found is None else found
+
+
+def _joins(operands: Any, indices: Sequence[str], extents: Sequence[int]) -> Joins:
+    """Return the joins of operands, made once."""
+    return operands.once("joins", lambda: Joins(operands.sketches(), dict(zip(indices, extents, strict=True))))
 
 
 def _told(relation: Relation) -> Any:

@@ -3,12 +3,15 @@ have in common, and branches at the ends of fibres."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..compiler.concrete.nodes import Assign, Forall
 from ..compiler.concrete.said import said_of
 from ..compiler.levels.affine import Resolving
 from ..compiler.levels.subsection import Subsection
 from ..compiler.notation.nodes import Access, Add, accesses, walk_expression
 from ..compiler.schedule.addresses import Address, enclosing_loops, everywhere, frames
+from ..compiler.space.relations import Scan, join
 from ..compiler.views import View
 from .facts import extent as extent_of
 from .iterations import Iterations
@@ -17,6 +20,7 @@ from .recording import log2
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
 _HALVING = 20.0  # operations of each step of the binary searches for the begin and the end of a subsection, with mispredicted branches
 _MEETING = 12.0  # operations of a step through operands that meet: 5 if patterns are regular, 36 if no branch is predicted
+_LOOKED_UP = 7.0  # operations of a step to an entry that is looked up among the marks of another operand
 _FIBRE = 16.0  # operations that the end of a fibre costs around other loops, since it is mispredicted where fibres are short
 
 
@@ -53,19 +57,58 @@ class Stepping(Iterations):
         return _SUBSECTION + _HALVING * log2(max(1.0, min(row, extent / max(1, window))))
 
     def _meetings(self) -> float:
-        """Return the cost of stepping through operands that meet in loops: all their entries count, however few they have in common."""
+        """Return the cost of stepping through operands that meet in loops, or whose entries are looked up in a workspace: all entries
+        count, however few they have in common."""
         total = 0.0
         for address, node in everywhere(self._program.statement):
             stored = {access for access in node.reads if access.is_plain and self._is_stored(access)}
-            if not isinstance(node, Forall) or len(stored) < 2:
+            if not isinstance(node, Forall) or not stored:
                 continue
             outside = self._covered(address)
             inside = outside.union(self._graph.originals(node.index))
-            lengths = [length for access in stored if (length := self._stepped(access, outside, inside)) is not None]
+            lengths = {access: length for access in stored if (length := self._stepped(access, outside, inside)) is not None}
+            gathered = [access for access in node.reads if access.tensor in self._written and inside.issuperset(access.indices)]
+            gathered = [access for access in gathered if not outside.issuperset(access.indices)]
             below, leaf = next((place, leaf) for place, leaf in self._leaves if place[: len(address)] == address)
-            if len(lengths) > 1 and not any(isinstance(part, Add) for part in walk_expression(leaf.value)):
-                total += _MEETING * sum(lengths) * self._points(outside, below, leaf) / self._threads(below)
+            if len(lengths) + len(gathered) < 2 or not lengths or any(isinstance(part, Add) for part in walk_expression(leaf.value)):
+                continue
+            looked_up = any("locate" in access.protocols for access in gathered)
+            met = self._met_entries(lengths, outside, below, leaf)
+            if not looked_up:
+                met += sum(self._entries_gathered(access, inside) for access in gathered)
+            total += (_LOOKED_UP if looked_up and len(lengths) == 1 else _MEETING) * met / self._threads(below)
         return total
+
+    def _entries_gathered(self, access: Access, inside: set[str]) -> float:
+        """Return how many entries a workspace has that knows them, each time it is filled: those that loops over it go through."""
+        relation = self._relation(access, inside)
+        size = None if relation is None else self._problem.joins.size(relation)
+        return self._written[access.tensor].points if size is None else size
+
+    def _met_entries(self, lengths: Mapping[Access, float], outside: set[str], below: Address, leaf: Assign) -> float:
+        """Return how many entries a loop goes through, in all its runs, that finds what stored operands have in common.
+
+        Args:
+            lengths: how many entries each operand has in a run, on average over its own fibres.
+        """
+        relations = {relation for pair in self._met(outside, below, leaf)[0] if (relation := self._relation(*pair)) is not None}
+        fibres = [self._fibre(access, outside) for access in lengths]
+        around = join(relations) if relations else None
+        if around is not None and all(fibre is not None and fibre[1] in around.kept for fibre in fibres):
+            steps = self._problem.joins.steps(around, tuple(sorted((fibre for fibre in fibres if fibre is not None), key=str)))
+            if steps is not None:
+                return steps
+        return sum(lengths.values()) * self._points(outside, below, leaf)
+
+    def _fibre(self, access: Access, outside: set[str]) -> tuple[Scan, str] | None:
+        """Return the levels of an operand that has two, in whichever order it is read, with the index of loops outside that chooses what
+        a loop over the other goes through; None where there are not two such levels."""
+        form = self._formats[name := self._sources.get(access.tensor, access.tensor)]
+        order = tuple(access.subscripts[mode].index for mode in form.order)
+        chosen = outside.intersection(order)
+        if isinstance(form, View) or len(set(order)) != 2 or len(order) != 2 or len(chosen) != 1:
+            return None
+        return Scan(self._problem.viewed.source(name), order), chosen.pop()
 
     def _fibres(self) -> float:
         """Return the cost of the ends of fibres in loops that have other loops inside: a mispredicted end is waited for, however little

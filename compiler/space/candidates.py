@@ -31,6 +31,7 @@ from .decorations import BUILD, SERIAL, Decoration, build_choices, inner_choices
 from .gathers import GATHER
 from .joins import Joins
 from .library import schedules_for
+from .marked import MARKED
 from .memory import memory_of
 from .openings import opened_stages
 from .selection import DRAWN, ENCODINGS, RULES_ALONE, TILES, UNDOMINATED, Selection
@@ -156,6 +157,8 @@ class _Listing:
             text = _shape(structure.program)
             if text in self._nests or not selection.keeps(structure.origin):
                 continue
+            if self._on_device and structure.origin == MARKED:
+                continue  # lists of entries are made by one thread
             self._nests[text] = structure
             for style in self._styles(structure):
                 yield from self._candidate(structure, style)

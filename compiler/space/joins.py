@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..storage.digits import first_places, stable_order
 from ..storage.positions import level_extent
 from ..storage.walk import Walk
-from .relations import Join, Relation, Scan, apart, is_nested, sampled
+from .relations import Join, Relation, Scan, apart, is_nested, join, sampled
 
 if TYPE_CHECKING:
     from ..storage.tensor import Tensor
@@ -88,6 +88,7 @@ class Joins:
     def __init__(self, operands: Mapping[str, Tensor], extents: Mapping[str, int]) -> None:
         self._operands, self._extents = operands, extents
         self._known: dict[Relation, float | None] = {}
+        self._gone_through: dict[tuple[Relation, tuple[tuple[Scan, str], ...]], float | None] = {}
         self._counted: dict[tuple[Scan, str], NDArray[np.int64]] = {}
         self._too_large: list[frozenset[Relation]] = []
         self._tables: dict[tuple[Join, frozenset[tuple[str, bytes]]], _Table] = {}
@@ -103,6 +104,33 @@ class Joins:
                 self._too_large += [relation.parts] if isinstance(relation, Join) and relation.is_whole else []
         return self._known[relation]
 
+    def steps(self, relation: Relation, fibres: tuple[tuple[Scan, str], ...]) -> float | None:
+        """Return how many entries loops go through that find, for every combination of a relation, what some fibres have in common.
+
+        Those of all the fibres; where one is much shorter, its entries alone, with a search of the others for each. None where that takes
+        too long to find out.
+
+        Args:
+            fibres: operands with the indices of two levels, and the first of these, whose value in a combination chooses the fibre.
+        """
+        key = relation, fibres
+        if key not in self._gone_through:
+            try:
+                self._gone_through[key] = self._steps(relation, fibres)
+            except TooLarge:
+                self._gone_through[key] = None
+        return self._gone_through[key]
+
+    def _steps(self, relation: Relation, fibres: tuple[tuple[Scan, str], ...]) -> float:
+        whole = join({relation, fibres[0][0]})
+        if len(fibres) == 1 and isinstance(whole, Join) and (product := self._product(whole)) is not None:
+            return product
+        table, weights = self._sample(relation)
+        lengths = np.array([self._fibres(scan, index)[table[index]] for scan, index in fibres], np.float64)
+        shortest, longest = np.maximum(lengths.min(axis=0), 1.0), np.maximum(lengths.max(axis=0), 1.0)
+        searched = len(fibres) * shortest * (1.0 + np.log2(longest / shortest))
+        return float((np.minimum(lengths.sum(axis=0), searched) * weights).sum())
+
     def _has_too_much(self, relation: Relation) -> bool:
         """Whether some parts of a join alone had too many combinations before, as the outermost loops of a long product may have."""
         return isinstance(relation, Join) and any(parts <= relation.parts for parts in self._too_large)
@@ -110,8 +138,25 @@ class Joins:
     def _estimated(self, relation: Relation) -> float:
         if not relation.kept:
             return 1.0
+        if isinstance(relation, Join) and (product := self._product(relation)) is not None:
+            return product
         if isinstance(relation, Scan) and (stored_once := self._positions(relation)) is not None:
             return stored_once
+        return float(self._sample(relation)[1].sum())
+
+    def _product(self, relation: Join) -> float | None:
+        """Return how many combinations two operands of two levels have that meet in one index, from how often each has its values: no
+        sample of few rows foretells hubs. None for other joins."""
+        scans = sorted((part for part in relation.parts if isinstance(part, Scan) and len(part.indices) == 2), key=str)
+        shared = scans[0].kept & scans[1].kept if len(scans) == 2 == len(relation.parts) else ()
+        if len(shared) != 1 or not relation.is_whole or any(self._positions(scan) is None for scan in scans):
+            return None
+        (index,) = shared
+        one, other = (self._fibres(scan, index).astype(np.float64) for scan in scans)
+        return float(one @ other)
+
+    def _sample(self, relation: Relation) -> tuple[_Table, NDArray[np.float64]]:
+        """Return some combinations of a relation, and for how many of all combinations each counts."""
         places = {(scan, index): scan.indices.index(index) for scan, index in sampled(relation, relation.kept)}
         outermost = sorted((pair for pair in places if places[pair] == min(places.values())), key=str)
         fibres = {pair: self._fibres(*pair) for pair in outermost}
@@ -125,12 +170,13 @@ class Joins:
         while wanted:
             weights = _weights(values, wanted, len(stored))
             try:
-                return float(weights[self._table(relation, {} if everything else {index: weights > 0})[index]].sum())
+                table = self._table(relation, {} if everything else {index: weights > 0})
+                return table, weights[table[index]]
             except TooLarge:
                 wanted, everything = wanted if everything else wanted // 4, False
         if len(values):
             raise TooLarge
-        return 0.0
+        return {name: np.empty(0, np.int64) for name in relation.kept}, np.empty(0)
 
     def _is_small(self, relation: Relation) -> bool:
         """Whether its operands are small enough to be joined whole."""

@@ -10,7 +10,7 @@ from ..frozen import frozen
 from ..schedule.schedule import Schedule
 
 UNDOMINATED, DRAWN, TILES, ENCODINGS = "undominated", "drawn", "tiles", "encodings"
-RULES = ("order", "chain", "blocks", "products", "conversion", "forest", "gather", UNDOMINATED, DRAWN, TILES, ENCODINGS)
+RULES = ("order", "chain", "blocks", "products", "conversion", "forest", "gather", "marked", UNDOMINATED, DRAWN, TILES, ENCODINGS)
 """Named filters, each of which keeps some loop nests or transformations of the space; without any the default nest is left."""
 
 CLOSED = ("merges", "protocols", "formats", "results", "threads", "compilers")

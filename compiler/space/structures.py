@@ -11,6 +11,7 @@ the others *dense*. The rules:
 - products: any factors of a product, summed or hoisted wherever the loops allow, one and two levels deep (``products``);
 - forests: nests that share outer loops, of least work for every contraction tree;
 - gathers: what each place of a filter reads is put together, then multiplied (``gathers``);
+- marked: a fibre that many others meet is marked once, and their entries are looked up (``marked``);
 - conversions: stored operands in orders that suit other orders of the loops, and dense ones in orders that suit vectors
 (``conversions``).
 
@@ -34,6 +35,7 @@ from ..schedule.iteration import producers_inside
 from ..schedule.schedule import Schedule
 from .conversions import copies, in_order, result_first, root_loops, stored_below, straightened
 from .gathers import gathers
+from .marked import marked
 from .orders import Orders
 from .products import products, stored_products
 from .situation import FEW_FACTORS, Situation, Structure, graph_names, leaf_loops, precompute_step, result_leaf, tree_first
@@ -70,6 +72,7 @@ def _by_rule(situation: Situation, forests: Iterable[Structure], nests: Mapping[
         orders = list(_orders(default, situation))
         yield from orders
         yield from stored_products([default, *orders], situation)
+        yield from marked(default, situation)
         yield from copies(default, situation)
         yield from _given(default, nests, situation)
         return
@@ -88,6 +91,7 @@ def _by_rule(situation: Situation, forests: Iterable[Structure], nests: Mapping[
         yield from orders
         yield from products([start, *orders], situation)
         yield from stored_products([start, *orders], situation)
+    yield from marked(default, situation)
     for place in gathers(default, situation):
         yield place
         if not place.program.workspaces:

@@ -104,9 +104,25 @@ def test_results_that_would_come_out_of_order_are_worth_copies() -> None:
 
 
 def test_an_array_is_worth_clearing_where_rows_are_not_few_of_many() -> None:
-    """Entries of a row of products are looked up in an array, but not where clearing it for every row takes longer than meeting."""
+    """Entries of a row of products are looked up in an array, but not where clearing it for every row takes longer than marking one."""
     assert "precompute(A(i,j) * A(j,k), [i, k], [i, k], w)" in choice(TRIANGLES, None, A=square(2000, 0.01))
-    assert choice(TRIANGLES, None, A=square(20_000, 2e-4)) == ""
+    assert "precompute(A(i,k), k, k, w1); workspace(w1, list)" in choice(TRIANGLES, None, A=square(20_000, 2e-4))
+
+
+def test_a_workspace_filled_inside_a_loop_does_not_drive_it() -> None:
+    """One value that is set where two rows meet: all rows meet all the same, and nothing is saved."""
+    problem = make_problem("C(i,j) = A(i,j) * A(i,k) * A(k,j)", {"A": square(2000, 2e-3)}, "csr")
+    joined = "join(i, [0], [1]); join(k, [0], [1]); join(j, [0], [1])"
+    inside = f"addends(A(i,j) * A(i,k) * A(k,j)); precompute(A(i,j) * A(i,k), [i, k, j], [i, k, j], w); {joined}"
+    assert model.expected_cost(problem, Schedule(inside)) > 0.8 * model.expected_cost(problem, Schedule())
+
+
+def test_entries_of_a_workspace_are_gone_through_where_they_meet_others() -> None:
+    """A product that a mask cuts afterwards is gone through whole."""
+    problem = make_problem("C(i,j) = A(i,j) * A(i,k) * A(k,j)", {"A": square(2000, 2e-3)}, "csr")
+    product = square(2000, 2e-3) @ square(2000, 2e-3)
+    whole = "addends(A(i,j) * A(i,k) * A(k,j)); precompute(A(i,k) * A(k,j), [i, j], [i, j], w); join(i, [0], [1])"
+    assert model.expected_cost(problem, Schedule(whole)) > 15 * product.nnz
 
 
 def test_a_sum_over_all_rows_is_shared_by_threads() -> None:

@@ -104,8 +104,9 @@ def tune(
         seed: of the search; from 0 to 2**32 - 1.
         schedules: what to try first, after the default: schedules or their texts, such as those of ``explore``'s frontier.
         skip: stages of static pruning to leave out ("memory", "asymptotic", "loop depth"), and rules of the space: "order", "chain",
-            "blocks", "products", "conversion", "forest", "gather" (places of a filter one after the other), "undominated", "drawn" (loop
-            nests drawn from the whole space), "tiles" (drawn transformations of loops), "encodings" (operands stored in fewer bytes).
+            "blocks", "products", "conversion", "forest", "gather" (places of a filter one after the other), "marked" (a row that many
+            others meet is marked, and their entries are looked up), "undominated", "drawn" (loop nests drawn from the whole space),
+            "tiles" (drawn transformations of loops), "encodings" (operands stored in fewer bytes).
         memory_bound: elements that the workspaces of a schedule have at most all together, whatever chooses it; None: no bound.
         cache_share: of the last-level cache, that the workspaces of all threads may take; None: half of it, and no less than operands do.
         semiring, dtype, shape, boundary, output_pattern: as for ``evaluate``; records are kept by them.

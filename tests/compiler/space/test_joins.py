@@ -132,5 +132,31 @@ def test_columns_that_nobody_reads_are_not_made(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module._Columns, "__getitem__", lambda table, index: made.append(index) or read(table, index))
     matrix = st.tensor(np.eye(5) + np.eye(5, k=1), "csr")
     sizes = Joins({"A": matrix, "B": matrix}, dict.fromkeys("ijk", 5))
-    assert sizes.size(join([Scan("A", ("i", "k")), Scan("B", ("k", "j"))])) == 16
+    assert sizes.size(join([Scan("A", ("i", "k")), Scan("B", ("i", "k"))])) == 9
     assert len(made) == 1
+
+
+def test_a_product_through_hubs_is_exact_however_few_rows_a_sample_has() -> None:
+    """Two thirds of all products are those of one hub that few rows reach."""
+    rows, source = 100_000, np.random.default_rng(3)
+    first, second = source.integers(1, rows, (2, 200_000))
+    first[:40], second[:40] = source.integers(1, rows, 40), 0
+    hub = np.stack([np.zeros(20_000, int), np.arange(0, rows, 5)])
+    entries = np.concatenate([np.stack([first, second]), hub], axis=1)
+    one = _ones(sp.csr_array(sp.coo_array((np.ones(entries.shape[1]), tuple(entries)), shape=(rows, rows))))
+    joins = Joins({"A": st.tensor(one), "B": st.tensor(one)}, dict.fromkeys("ijk", rows))
+    assert joins.size(join({A, B})) == float(np.bincount(one.indices, minlength=rows) @ np.diff(one.indptr))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_entries_that_loops_go_through_where_fibres_meet(name: str) -> None:
+    """All entries of rows of like lengths; of a hub's row only those that are searched for."""
+    mask, one, other = (_ones(_pattern(pattern)) for pattern in ("uniform", "uniform", name))
+    joins = Joins({"A": st.tensor(one), "B": st.tensor(other), "M": st.tensor(mask)}, dict.fromkeys("ijk", N))
+    rows, columns = one.nonzero()
+    lengths = np.stack([np.diff(mask.indptr)[rows], np.diff(other.indptr)[columns]]).astype(float)
+    shortest, longest = np.maximum(lengths.min(0), 1), np.maximum(lengths.max(0), 1)
+    exact = np.minimum(lengths.sum(0), 2 * shortest * (1 + np.log2(longest / shortest))).sum()
+    fibres = (Scan("M", ("i", "j")), "i"), (B, "k")
+    assert joins.steps(A, fibres) == pytest.approx(exact, rel=0.15)
+    assert joins.steps(A, fibres[1:]) == pytest.approx(lengths[1].sum(), rel=0.15)
