@@ -21,7 +21,7 @@ from ..compiler.schedule.addresses import Address, at, enclosing_loops, frames
 from ..compiler.schedule.directives import CALL_LOOPS
 from ..compiler.space.conversions import converting
 from ..compiler.space.decorations import shares_pattern
-from ..compiler.space.distances import LANES, REGISTERS, START, cleared
+from ..compiler.space.distances import LANES, NEAR, REGISTERS, START, cleared
 from ..compiler.space.situation import Situation
 from .constants import Constants, machine_constants
 from .cut_rows import CutRows
@@ -38,8 +38,9 @@ _STRAIGHT_VECTORS = 1  # longest innermost loop, in vectors, that is compiled wi
 _HELD_REGISTERS = 16  # most registers that hold a result while it is summed up
 _BESIDE = 2.0  # operations that load and store an element of a row that is summed beside the result and too long for registers
 _HANDED = 150.0  # operations that it costs to clear a line of an array whose lines other threads fill: it comes from their caches and back
-_ATOMIC = 10.0  # operations that an atomic update costs
+_ATOMIC = 35.0  # operations that an atomic update costs (measured: 4.4 ns)
 _CONVERTED = 1.8e-4  # seconds that converting a dense operand takes in each call besides its entries (measured: 1.7e-4 to 2.4e-4)
+_COPIED = (2.0, 20.0)  # operations to clear an element of a thread's own result and to add it to that of all: near, and farther away
 _UNORDERED = 60.0  # further operations for an entry of a sparse result that is written in another order than it is stored in
 
 
@@ -252,7 +253,7 @@ class _Costs(Products, Stepping, CutRows):
                 if shared and frame.tag.race == "atomics":
                     operations += _ATOMIC * self._updates(address, leaf, frame.index)
                 if shared and frame.tag.race == "temporary":
-                    operations += entered * self._result_size() * self._problem.threads
+                    operations += entered * self._copies_apart()
                 return operations / self._sharers(frame.index)
             outside.update(self._graph.originals(frame.index))
         return operations
@@ -262,13 +263,18 @@ class _Costs(Products, Stepping, CutRows):
         loops, components = enclosing_loops(self._program.statement, address), self._originals(leaf.target.indices)
         own = [place for place, loop in enumerate(loops) if loop == parallel or components.intersection(self._graph.originals(loop))]
         around = loops[: own[-1] + 1]
-        if first := self._summed_first(leaf, around):
-            each = 1.0 if self._is_gathered(leaf, around) else self._entries_of_a_row(address, leaf, around, first)
+        first = self._summed_first(leaf, around)
+        if not first:
+            return self._points(self._originals(around), address, leaf)
+        each = 1.0 if self._is_gathered(leaf, around) else self._entries_of_a_row(address, leaf, around, first)
+        if self._originals([parallel]) - first <= components:
             return each * self._cut(address, leaf, around)
-        return self._points(self._originals(around), address, leaf)
+        return each * self._row_sums(address, leaf, around, first)  # rows of other pieces are added to the same elements
 
-    def _result_size(self) -> float:
-        return math.prod((self._problem.extents[index] for index in self._problem.assignment.target.indices), start=1.0)
+    def _copies_apart(self) -> float:
+        """Return what it costs that each thread has a result of its own."""
+        elements = math.prod((self._problem.extents[index] for index in self._problem.assignment.target.indices), start=1.0)
+        return _COPIED[elements > NEAR] * self._problem.threads * elements
 
     def _conversions(self) -> float:
         converted = converted_operands(self._problem, self._program, self._sources)

@@ -109,7 +109,7 @@ class Iterations:
             together = covered & around
             driving = (access for access in accesses(read.value) if self._is_stored(access))
             met += ((access, together) for access in driving if not together.isdisjoint(access.indices))
-        return [*met, *self._gone_through(address, {access for access, _ in met})], share
+        return [*met, *self._gone_through(address, {access for access, _ in met}, covered)], share
 
     def _domain(self, address: Address, leaf: Assign) -> Domain:
         """Return the domain in which an assignment does something; it is found once and kept."""
@@ -119,11 +119,12 @@ class Iterations:
             found = self._domains[address] = self._patterns.expression(leaf.value, lambda: complete)
         return found
 
-    def _gone_through(self, address: Address, read: Collection[Access]) -> Iterator[tuple[Access, set[str]]]:
-        """Yield the operands that loops around an assignment go through although the assignment does not read them, with their indices."""
+    def _gone_through(self, address: Address, read: Collection[Access], covered: set[str]) -> Iterator[tuple[Access, set[str]]]:
+        """Yield the operands that loops around an assignment go through although the assignment does not read them, with those of their
+        indices that count here."""
         for loop in enclosing_loops(self._program.statement, address):
             if self._graph.space(loop) == "position" and (access := self._graph.position_access(loop)) not in read:
-                yield access, set(self._graph.originals(loop))
+                yield access, covered.intersection(self._graph.originals(loop))
 
     def _met_share(self, met: _Met) -> float:
         """Return the share of all combinations of indices that several accesses have in common: by the join of their entries where that

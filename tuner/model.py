@@ -23,6 +23,7 @@ from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.factors import flatten, product_factors
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate, candidates
+from ..compiler.space.races import by_race
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import FEW_FACTORS
 from ..compiler.units import UNITS
@@ -119,6 +120,7 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
         check_depth(problem.concretized().program)
     deadline = deadline or choice_deadline(CHOICE_SECONDS + further_seconds(problem))
     found = problem_candidates(problem, deadline.part(5 / 8))
+    found = found if problem.is_on_gpu else by_race(found)
     elements = {id(one): workspace_elements(one.program, problem) for one in found}
     each = problem.dtype.itemsize * problem.threads
 

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -24,10 +24,9 @@ from ..compiler.frozen import frozen
 from ..compiler.notation.functions import has_functions
 from ..compiler.shown import is_word, shown
 from ..compiler.space.candidates import Candidate
-from ..compiler.space.decorations import RACE
+from ..compiler.space.races import by_race
 from ..compiler.space.selection import CLOSED, DRAWN, ENCODINGS, RULES, UNDOMINATED, Selection
 from ..compiler.space.situation import Situation
-from ..compiler.space.template import Open, Part, Template, Value
 from .asymptotic.screening import Screening, beaten
 from .costs import operations
 from .encodings import converted_entries
@@ -132,7 +131,7 @@ def surviving_space(
         Stage("asymptotic", lambda items: _not_beaten(items, problem, default, usable, comparing), comparing),
         Stage("loop depth", lambda items: _undominated(items, problem, comparing), comparing),
         Stage("legal", lambda items: [item for item in items if not item.template or (not proving.over and usable(item))], proving),
-        Stage("ranked", lambda items: _by_race(_worth_a_trial(rank(problem, items, ranking))), ranking),
+        Stage("ranked", lambda items: _worth_a_trial(rank(problem, by_race(items), ranking)), ranking),
     ]
     kept, report = run_stages([], [stage for stage in stages if stage.name not in skip])
     if len(kept) < 2 and not default_keeps_bound(problem):
@@ -140,26 +139,6 @@ def surviving_space(
     seconds = DRAW_SECONDS if deadline is None else min(DRAW_SECONDS, _DRAWING_SHARE * allowed)
     beyond = None if DRAWN in skip else Beyond(problem, seed, also, seconds)
     return Space(tuple(item.template for item in kept), problem.to_canonical, problem.from_canonical, beyond), report
-
-
-def _by_race(items: list[Candidate]) -> list[Candidate]:
-    """Return a candidate for each open choice of how to keep writes of threads apart. These may differ many times in speed, so that
-    a slow measurement of one must not keep the search from another."""
-    found: list[Candidate] = []
-    for item in items:
-        parts = item.template.parts
-        races = RACE.choices if RACE in item.template.holes else ()
-        found.extend(replace(item, template=Template(tuple(_with_race(part, race) for part in parts))) for race in races)
-        found.extend([] if races else [item])
-    return found
-
-
-def _with_race(part: Part, race: Value) -> Part:
-    if not isinstance(part, Open) or all(hole != RACE for _, hole in part.places):
-        return part
-    places = tuple(place for place in part.places if place[1] != RACE)
-    directive = replace(part.directive, race=race)
-    return Open(directive, places) if places else directive
 
 
 def counted_stages(problem: Problem, also: Collection[str] = ()) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from ..ir.nodes import (
     SHARE_NUMBER,
     Allocate,
     Call,
+    Const,
     Declare,
     Fill,
     For,
@@ -173,7 +174,7 @@ def _around(context: Context, copies: PrivateCopies, loop: list[Step]) -> list[S
         make.append(Declare(copies.first, copies.begins))
     free: list[Step] = [Free(copies.array)]
     if copies.begin is None:
-        make.append(Fill(copies.array, ZERO, whole, context.semiring.zero(stored.type)))
+        make.append(_cleared(context, copies, whole))
     else:
         share = Var(context.names.permanent("copy"), I64)
         at = copies.span(share)
@@ -181,6 +182,15 @@ def _around(context: Context, copies: PrivateCopies, loop: list[Step]) -> list[S
         make += [Allocate(copies.spans, I64, copies.span(shares)), For(share, ZERO, shares, Steps(nothing))]
         free.append(Free(copies.spans))
     return [*make, *loop, _reduction(context, copies, shares), *free]
+
+
+def _cleared(context: Context, copies: PrivateCopies, whole: Value) -> Step:
+    """Return the step that clears copies of all components: by threads, where there may be many, so that each has its own near."""
+    zero = context.semiring.zero(copies.stored.type)
+    if isinstance(copies.length, Const) and copies.length.value < _BLOCK:
+        return Fill(copies.array, ZERO, whole, zero)
+    place = Var(context.names.permanent("place"), I64)
+    return For(place, ZERO, whole, Steps((Store(copies.array, place, zero),)), Parallel("static"))
 
 
 def _reduction(context: Context, copies: PrivateCopies, shares: Value) -> Step:

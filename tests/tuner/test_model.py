@@ -126,8 +126,8 @@ def test_entries_of_a_workspace_are_gone_through_where_they_meet_others() -> Non
 
 
 def test_a_sum_over_all_rows_is_shared_by_threads() -> None:
-    """One atomic addition a row is little beside what a row takes."""
-    assert "parallelize(i, cpu_thread, atomics" in choice(TRIANGLES, None, 2, A=square(20_000, 2e-4))
+    """Each thread has a sum of its own."""
+    assert "parallelize(i, cpu_thread, temporary" in choice(TRIANGLES, None, 2, A=square(20_000, 2e-4))
 
 
 @pytest.mark.parametrize(("expression", "width"), [("y(i) = A(i,j) * x(j)", ()), ("y(i,k) = A(i,j) * x(j,k)", (16,))])
@@ -145,7 +145,7 @@ def test_entries_cost_what_rows_do(expression: str, width: tuple[int, ...]) -> N
             pieces.format("split(p, p0, p1, 50000)"),
         )
     )
-    assert entries == pytest.approx([rows, rows], rel=0.01)
+    assert entries == pytest.approx([rows, rows], rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_atomic_updates_are_those_of_rows_that_tiles_share(extent: int, entries:
     text = f"precompute(T(i,j,k) * C(k,s), s, s, w); {tiles}"
     few, many = (model.expected_cost(_ttmc(2000, extent, 2), Schedule(text.format(count))) for count in (2, 200))
     updates = 198 * 2 * 16 * extent * entries  # two rows a tile, once each or once for each entry
-    assert many - few == pytest.approx(10 * updates / 2, rel=0.2)  # ten operations, by two threads
+    assert many - few == pytest.approx(35 * updates / 2, rel=0.2)  # 35 operations, by two threads
 
 
 def test_a_slight_gain_is_taken_with_two_threads_as_with_one_where_both_are_serial() -> None:
