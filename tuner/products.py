@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from ..compiler.concrete.nodes import Assign
 from ..compiler.notation.nodes import Access, Expr, Mul, accesses, operation_count
@@ -18,7 +17,8 @@ class Products(Loads):
         """Return the operations on values in an iteration of the innermost loop.
 
         Factors that it does not change are multiplied before, and with the whole of a sum in vectors (``passes.factors``). Rows that stay
-        in registers are multiplied with one another as often as the last of them is loaded (``passes.held``), if they come first.
+        in registers are multiplied with one another as often as the last of them is loaded (``passes.held``): those that change seldom come
+        first (``passes.still_first``).
         """
         if not isinstance(leaf.value, Mul):
             return max(1.0, float(operation_count(leaf.value)))
@@ -26,10 +26,10 @@ class Products(Loads):
         is_summed = contiguous and not self.varies(leaf.target, innermost)
         still = [] if is_summed and len(moving) > 1 else [one for one in leaf.value.operands if one not in moving][:1]
         factors = [one for one in leaf.value.operands if one in moving or one in still]
-        shares = (
+        shares = sorted(
             self._loaded(one, leaf, address, loops) if contiguous and one in moving and isinstance(one, Access) else 1.0 for one in factors
         )
-        return max(1.0, sum(tuple(accumulate(shares, max))[1:]))
+        return max(1.0, sum(shares[1:]))
 
     def begun(self, value: Expr, innermost: set[str], around: set[str], summed: bool) -> float:
         """Return the operations around each run of the innermost loop: the loop around it loads the dense factors that the innermost one

@@ -23,6 +23,7 @@ from .placement import place_large_arrays, too_large_for_stack
 from .segments import separate_whole_segments
 from .simplify import simplify
 from .single import single_registers
+from .still_first import multiply_still_rows_first
 from .streams import pass_caches
 from .sums import sum_in_vectors
 from .vectorize import vectorize
@@ -46,6 +47,7 @@ FACTORED = Property("sums in vectors multiply nothing that stands still")
 APART = Property("register arrays have names of their own", shared_register_names)
 COUNTED = Property("loops of constant extent count from zero")
 KEPT = Property("rows that loops update again and again are in registers")
+STILL_FIRST = Property("products of rows begin with those that change least often")
 HELD = Property("rows that loops read again and again are in registers")
 CUT = Property("loops are cut into vectors")
 OFFERED = Property("loops without a vector form are offered to the C compiler, or are plain", undecided)
@@ -80,7 +82,8 @@ CPU = PassList(
         Pass("registers", name_registers_apart, requires=_all(PLACED), gives=_all(APART)),
         Pass("counted", count_from_zero, requires=_all(TAGGED), gives=_all(COUNTED)),
         Pass("accumulators", keep_accumulators, requires=_all(APART, COUNTED), gives=_all(KEPT)),
-        Pass("held", hold_rows, requires=_all(APART, COUNTED, FACTORED, KEPT), gives=_all(HELD)),
+        Pass("still_first", multiply_still_rows_first, requires=_all(COUNTED, FACTORED), gives=_all(STILL_FIRST)),
+        Pass("held", hold_rows, requires=_all(APART, COUNTED, FACTORED, KEPT, STILL_FIRST), gives=_all(HELD)),
         Pass("vectorize", vectorize, requires=_all(APART, COUNTED, KEPT, HELD), gives=_all(CUT), ends=_all(FOLDED, LIVE, RAISED)),
         Pass("fold", lambda function, _: simplify(function), gives=_all(FOLDED)),
         Pass("streams", pass_caches, requires=_all(STORED_ONCE, CUT, FOLDED)),

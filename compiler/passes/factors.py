@@ -36,7 +36,7 @@ def _without(loop: For, setting: Setting) -> Step:
     def change(step: Step) -> Step:
         if not isinstance(step, SetVar) or step.op not in ("+", "-") or not is_pure(step.value):
             return step
-        factors = list(_factors(step.value))
+        factors = list(factors_of(step.value))
         moving = [factor for factor in factors if mentions(factor, own)]
         still = [factor for factor in factors if not mentions(factor, own)]
         if not still or len(moving) < 2:  # a single varying factor is multiplied and added in one instruction
@@ -54,11 +54,11 @@ def _surely_runs(loop: For) -> bool:
     return isinstance(loop.low, Const) and isinstance(loop.high, Const) and loop.low.value < loop.high.value
 
 
-def _factors(value: Value) -> Iterator[Value]:
+def factors_of(value: Value) -> Iterator[Value]:
     """Yield the factors of a product of floats."""
     if isinstance(value, Binary) and value.op == "*" and value.type.is_float:
-        yield from _factors(value.left)
-        yield from _factors(value.right)
+        yield from factors_of(value.left)
+        yield from factors_of(value.right)
     else:
         yield value
 

@@ -112,7 +112,7 @@ class _Pass:
 
     def _rows(self, loop: For) -> list[Row]:
         """Return the rows that every iteration of a loop reads, at the same place, and that the loop does not write."""
-        fitting = [inner for inner in _always(loop.body) if self._fits(inner)]
+        fitting = [inner for inner in always_inside(loop.body) if is_row_loop(inner, self.lanes)]
         if not fitting or any(isinstance(node.tag, Parallel) for node in nodes_of(loop.body, For)):
             return []
         bound = {loop.variable.name, *(node.variable.name for node in nodes_of(loop.body, Declare, SetVar, For))}
@@ -122,7 +122,8 @@ class _Pass:
             assert isinstance(inner.high, Const)
             for load in nodes_of(inner.body, Load):
                 still = not mentions(load.index, bound - {inner.variable.name})
-                if load.array not in spoilt and load.type.is_float and load.first is None and still and _consecutive(load, inner.variable):
+                row = load.type.is_float and load.first is None and is_consecutive(load, inner.variable)
+                if row and still and load.array not in spoilt:
                     found.setdefault(load, Row(load.array, load, inner.variable, int(inner.high.value)))
         return list(found.values())
 
@@ -134,14 +135,15 @@ class _Pass:
         other = products[0].right if products[0].left == row.value else products[0].left
         return replace(row, value=products[0]) if isinstance(other, Load) and other.array in self.held else row
 
-    def _fits(self, loop: For) -> bool:
-        """Return whether a loop runs through a row of a few vectors."""
-        if not isinstance(loop.high, Const) or not isinstance(loop.low, Const) or loop.low.value != 0:
-            return False
-        if nodes_of(loop.body, For, If, While, Select):
-            return False
-        extent = int(loop.high.value)
-        return extent >= SHORTEST and is_short(extent, WRITTEN_OUT, self.lanes) and is_vectorizable(loop, self.lanes)
+
+def is_row_loop(loop: For, lanes: int) -> bool:
+    """Return whether a loop runs through a row of a few vectors."""
+    if not isinstance(loop.high, Const) or not isinstance(loop.low, Const) or loop.low.value != 0:
+        return False
+    if nodes_of(loop.body, For, If, While, Select):
+        return False
+    extent = int(loop.high.value)
+    return extent >= SHORTEST and is_short(extent, WRITTEN_OUT, lanes) and is_vectorizable(loop, lanes)
 
 
 def _segment(loop: For) -> Value | None:
@@ -150,17 +152,17 @@ def _segment(loop: For) -> Value | None:
     return low.index if isinstance(low, Load) and high == replace(low, index=add(low.index, ONE)) else None
 
 
-def _always(statement: Step) -> Iterator[For]:
+def always_inside(statement: Step) -> Iterator[For]:
     """Yield the loops in a statement that are not under a condition."""
     for inner in statement.statements if isinstance(statement, Steps) else (statement,):
         if isinstance(inner, For):
             yield inner
-            yield from _always(inner.body)
+            yield from always_inside(inner.body)
         elif isinstance(inner, Steps):
-            yield from _always(inner)
+            yield from always_inside(inner)
 
 
-def _consecutive(load: Load, variable: Var) -> bool:
+def is_consecutive(load: Load, variable: Var) -> bool:
     """Return whether a load reads the next element when a variable increases by one."""
     match load.index:
         case Var() as place:

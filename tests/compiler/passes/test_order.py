@@ -33,6 +33,7 @@ KERNELS = {
     "column": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "csr"}, "", {"k": 1}),
     "column of slices": ("Y(i,k) = A(i,j) * X(j,k)", {"A": "dense, sliced"}, "", {"k": 1}),
     "row sums": ("y(i) = A(i,j) * b(i)", {"A": "csr", "y": "compressed"}, "", {}),
+    "rows of factors": ("A(i,r) = T(i,j,k,l) * B(j,r) * C(k,r) * D(l,r)", {"T": "csf"}, "", {"r": 16}),
 }  # fmt: skip
 SWAPS = [(first, second) for first in range(len(CPU.passes)) for second in range(first + 1, len(CPU.passes))]
 
