@@ -44,7 +44,10 @@ def order_of(changed: Function) -> str:
 
 @pytest.mark.parametrize(
     ("order", "found"),
-    [("tabc", "abtc"), ("tbac", "abtc"), ("bact", "abct"), ("abtc", "abtc"), ("tbc", "tbc"), ("tcb", "tcb"), ("tac", "tac"), ("bat", "abt")],
+    [
+        ("tabc", "abtc"), ("tbac", "abtc"), ("bact", "abct"), ("abtc", "abtc"), ("tbc", "tbc"), ("tcb", "tcb"), ("tac", "tac"),
+        ("bat", "abt"),
+    ],
 )
 def test_rows_come_in_the_order_of_how_often_they_change(order: str, found: str) -> None:
     before = kernel(order)
