@@ -19,6 +19,7 @@ from ..compiler.concrete.mirrored import is_mirrored, mirrored
 from ..compiler.concrete.nodes import Assign, Program, Where, targets
 from ..compiler.concrete.provenance import Provenance
 from ..compiler.concrete.said import said_of
+from ..compiler.format import Format
 from ..compiler.frozen import frozen
 from ..compiler.notation.nodes import Access, Add, accesses, walk_expression
 from ..compiler.schedule.addresses import Address, at, enclosing_loops, leaves
@@ -226,7 +227,14 @@ class Iterations:
         wanted = access.stored or said_of(access, self._program.conversions) or form
         told = self._told_apart(name, order, covered) if beyond > 1 and wanted.order != form.order else None
         found = min(count * beyond, prefixes[-1] if told is None else told) if beyond > 1 else count
+        found = found if wanted == form else max(found, self._gone_through_whole(wanted, access, covered))
         return found / 2 if depth == len(order) and wanted.mirrors and not form.mirrors else found
+
+    def _gone_through_whole(self, form: Format, access: Access, covered: set[str]) -> float:
+        """Return how many combinations of the covered indices dense outer levels of a converted operand have, stored or not."""
+        levels = zip(form.levels, (access.subscripts[mode].index for mode in form.order), strict=True)
+        whole = takewhile(lambda level: level[0].full and level[1] in covered, levels)
+        return math.prod((self._problem.extents[index] for _, index in whole), start=1.0)
 
     def _told_apart(self, name: str, order: list[str], covered: set[str]) -> float | None:
         """Return how many combinations of some indices the entries of an operand have; None where that takes too long to say."""
