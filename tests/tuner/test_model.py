@@ -309,7 +309,7 @@ def test_a_converted_operand_is_gone_through_with_its_empty_rows() -> None:
     """Rows of a matrix stored by columns are dense: a nest over all pairs of rows and columns was taken for one over those with entries."""
     large = sp.csr_array((np.ones(1), ([5], [7])), shape=(10**7, 10**7))
     problem = make_problem("C(i,j) = A(i,k) * B(k,j)", {"A": large, "B": large}, "csr", threads=2)
-    pairs = Schedule('convert(B(k,j), "dense, compressed; 1, 0"); reorder(i, j, k)')
+    pairs = Schedule('addends(A(i,k) * B(k,j)); convert(B(k,j), "dense, compressed; 1, 0"); reorder(i, j, k)')
     assert model.expected_cost(problem, pairs) > 1e13
     assert model.expected_cost(problem, Schedule("")) < 1e9
     assert "reorder(i, j, k)" not in str(model_choice(problem))
