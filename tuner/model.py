@@ -23,7 +23,7 @@ from ..compiler.schedule.directives import Parallelize
 from ..compiler.schedule.factors import flatten, product_factors
 from ..compiler.schedule.schedule import Schedule
 from ..compiler.space.candidates import Candidate, candidates
-from ..compiler.space.races import by_race
+from ..compiler.space.races import by_race, meets_everywhere
 from ..compiler.space.selection import RULES_ALONE, Selection
 from ..compiler.space.situation import FEW_FACTORS
 from ..compiler.units import UNITS
@@ -120,7 +120,8 @@ def static_choice(problem: Problem, deadline: Deadline | None = None) -> Choice 
         check_depth(problem.concretized().program)
     deadline = deadline or choice_deadline(CHOICE_SECONDS + further_seconds(problem))
     found = problem_candidates(problem, deadline.part(5 / 8))
-    found = found if problem.is_on_gpu else by_race(found)
+    if problem.formats[problem.assignment.target.tensor].is_dense and not problem.is_on_gpu:  # else results of their own never pay
+        found = [one for item in found for one in (by_race([item]) if meets_everywhere(item) else [item])]
     elements = {id(one): workspace_elements(one.program, problem) for one in found}
     each = problem.dtype.itemsize * problem.threads
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..concrete.nodes import Forall, Stmt, transform
+from ..concrete.apart import covers
+from ..concrete.nodes import Forall, Stmt, transform, walk
+from ..schedule.dependence import graph_of
 from .candidates import Candidate
 from .decorations import RACE
+from .situation import result_leaf
 from .template import Open, Part, Template
 
 
@@ -15,6 +18,16 @@ def by_race(items: Iterable[Candidate]) -> list[Candidate]:
     """Return a candidate for each open choice of how to keep writes of threads apart. These may differ many times in speed, so that each
     is judged, and searched, by itself."""
     return [one for item in items for one in (_each(item) if RACE in item.template.holes else [item])]
+
+
+def meets_everywhere(item: Candidate) -> bool:
+    """Whether any two threads of a candidate with this choice add to the same elements, not only those that share a row: the result is
+    not ordered by the outermost index that threads go through."""
+    if RACE not in item.template.holes:
+        return False
+    graph, components = graph_of(item.program.relations), result_leaf(item.program)[1].target.indices
+    loops = (node.index for node in walk(item.program.statement) if isinstance(node, Forall) and node.tag.race == RACE.usual)
+    return any(not covers(components, graph.originals(loop)[0], graph) for loop in loops)
 
 
 def _each(item: Candidate) -> list[Candidate]:

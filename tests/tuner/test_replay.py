@@ -32,8 +32,9 @@ KERNELS = {
 }
 
 
+SEEDS = 40
 FOUND = {"SpMV": 12, "SpMM": 20, "SDDMM": 4, "SpGEMM": 15, "axpby": 2}
-"""How many of 40 random inputs of a kernel are found at least; all extents of axpby are compiled in."""
+"""How many of so many random inputs of a kernel are found at least; all extents of axpby are compiled in."""
 
 
 def matrix(seed: int, form: str = "csr") -> Any:
@@ -77,7 +78,7 @@ def test_recordings_give_what_the_model_chooses(kernel: str) -> None:
     expression, operands, form = KERNELS[kernel]
     runs: replay.Runs = []
     told = 0
-    for seed in range(40):
+    for seed in range(SEEDS):
         given = operands(matrix(seed))
         problem, made = make_problem(expression, given, form, threads=2), Recording()
         values: list[Any] = []
@@ -101,10 +102,10 @@ def test_recordings_give_what_the_model_chooses(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_lookups_of_other_inputs_are_those_of_the_model(looked: list[str], kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [look(matrix(seed), kernel) for seed in range(20)]
-    assert 0 < len(looked) < 20
+    found = [look(matrix(seed), kernel) for seed in range(SEEDS)]
+    assert 0 < len(looked) < SEEDS
     monkeypatch.setenv(answers.ANSWERS, "")
-    assert found == [look(matrix(seed), kernel) for seed in range(20)]
+    assert found == [look(matrix(seed), kernel) for seed in range(SEEDS)]
 
 
 def test_tensors_are_looked_up_as_the_matrices_that_they_are_made_of(looked: list[str]) -> None:
