@@ -26,7 +26,7 @@ def multiply_still_rows_first(function: Function, setting: Setting) -> Function:
 
 def _ordered(loop: For, lanes: int) -> For:
     """Return a loop whose products of rows begin with those that it does not change."""
-    rows = {inner: inner for inner in always_inside(loop.body) if is_row_loop(inner, lanes)}
+    rows = {inner for inner in always_inside(loop.body) if is_row_loop(inner, lanes)}
     if not rows or not has(loop.body, Binary):
         return loop
     bound = {loop.variable.name, *(node.variable.name for node in nodes_of(loop.body, Declare, SetVar, For))}
@@ -47,7 +47,6 @@ def _with_order(step: Step, variable: Var, bound: set[str]) -> Step:
     still = [row for row in rows if not mentions(row.index, moved)]
     first = len(still) > 1 or (bool(still) and factors[:2] == rows[:2])
     others = [factor for factor in factors if factor not in still]
-    if not first or factors == [*still, *others] or len(set(still)) < len(still):
+    if not first or factors == [*still, *others]:
         return step
     return replace(step, value=reduce(lambda one, other: Binary("*", one, other, one.type), [*still, *others]))
-

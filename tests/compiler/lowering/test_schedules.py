@@ -8,6 +8,8 @@ import sparsetune as st
 from numpy.typing import NDArray
 from plain_code import plain
 from scheduled_operands import MTTKRP, OPERANDS, SDDMM, SPGEMM, SPMM, SPMV, TTM, TTMC, TTV, T, dense, sparse
+from sparsetune.compiler.ir.nodes import F64, Const, Fill, For, Node, Parallel, Store
+from sparsetune.compiler.ir.rewrite import nodes_of
 from sparsetune.compiler.pipeline import compile_kernel
 
 pytestmark = pytest.mark.cc
@@ -180,6 +182,20 @@ def test_accumulators_of_threads_share_no_cache_line() -> None:
     source = st.compile("a = A(i,j) * x(j)", {"A": "csr"}, schedule="parallelize(i, cpu_thread, temporary)").source
     assert "a_copies" in source
     assert "a_stride" in source
+
+
+@pytest.mark.parametrize(("expression", "shared"), [("A(j,r) = T(i,j,k) * B(i,r) * C(k,r)", True), ("a = T(i,j,k) * c(k)", False)])
+def test_threads_clear_results_of_their_own_where_these_are_large(expression: str, shared: bool) -> None:
+    """One thread would bring the lines of all to its own caches."""
+    made = compile_kernel(expression, {"T": "csf"}, schedule="parallelize(i, cpu_thread, temporary)")
+    body = made.default_kernel.spec.function.body
+    cleared = [node for node in nodes_of(body, Fill) if node.array.endswith("_copies")]
+    by_threads = [loop for loop in nodes_of(body, For) if isinstance(loop.tag, Parallel) for node in loop.body.children if _clears(node)]
+    assert (len(cleared), len(by_threads)) == ((0, 1) if shared else (1, 0))
+
+
+def _clears(node: Node) -> bool:
+    return isinstance(node, Store) and node.array.endswith("_copies") and node.value == Const(0.0, F64)
 
 
 def test_stores_to_one_tensor_share_its_private_copies() -> None:
