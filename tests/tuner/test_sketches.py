@@ -95,3 +95,11 @@ def test_what_is_not_sorted_or_large_is_made_a_tensor(monkeypatch: pytest.Monkey
     assert told(sketch(longer)) == told(tensor(longer))
     monkeypatch.setattr(sketches, "_MOST", 10)
     assert isinstance(sketch(plain), Tensor)
+
+
+def test_coordinates_whose_numbers_do_not_fit_into_32_bits() -> None:
+    source, shape = np.random.default_rng(4), (40, 2**18, 2**20)
+    columns = tuple(source.integers(0, extent, 3000) for extent in shape)
+    made = scipy.sparse.coo_array((np.ones(3000), columns), shape=shape)
+    assert not isinstance(sketch(made), Tensor)
+    assert told(sketch(made)) == told(tensor(made))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sparsetune.compiler.native import machine
+from sparsetune.compiler.native.groups import text_of
 from sparsetune.compiler.native.quota import processor_quota
 
 V1 = "30 23 0:26 / {mount} rw,relatime - cgroup cgroup rw,{controllers}"
@@ -83,3 +84,12 @@ def test_affinity_counts_as_it_is_now_unless_a_runtime_binds_threads() -> None:
     for bound in ("", "true"):
         environment = {**os.environ, "OMP_PROC_BIND": bound}
         subprocess.run([sys.executable, "-c", code, bound], check=True, env=environment, cwd=Path(__file__).parent)
+
+
+def test_small_files_of_the_system_are_read_whole(tmp_path: Path) -> None:
+    """Lists of mounts are longer than what is read at once; what is no text, or is not there, has none."""
+    text = "a mount - cgroup2\n" * 3000
+    (tmp_path / "mountinfo").write_text(text)
+    assert text_of(tmp_path / "mountinfo") == text_of(str(tmp_path / "mountinfo")) == text
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    assert text_of(tmp_path / "bytes") == text_of(tmp_path / "nowhere") == text_of(tmp_path) == ""

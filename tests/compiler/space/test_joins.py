@@ -160,3 +160,14 @@ def test_entries_that_loops_go_through_where_fibres_meet(name: str) -> None:
     fibres = (Scan("M", ("i", "j")), "i"), (B, "k")
     assert joins.steps(A, fibres) == pytest.approx(exact, rel=0.15)
     assert joins.steps(A, fibres[1:]) == pytest.approx(lengths[1].sum(), rel=0.15)
+
+
+def test_rows_of_large_extents_are_told_apart() -> None:
+    """Their numbers do not fit into 32 bits: modulo 2**32 half of these would be the same."""
+    wide, count = 2**20, 1000  # all of them are in the sample
+    rows = np.arange(count) % (count // 2) + np.where(np.arange(count) < count // 2, 0, 2**12)
+    columns = np.tile(np.arange(count // 2), 2)
+    one = _ones(sp.csr_array((np.ones(count), (rows, columns)), shape=(wide, wide)))
+    other = _ones(sp.csr_array(sp.eye_array(wide, format="csr")))
+    joins = Joins({"A": st.tensor(one), "B": st.tensor(other)}, {"i": wide, "k": wide, "j": wide})
+    assert joins.size(join({A, B}, frozenset("ij"))) == count
