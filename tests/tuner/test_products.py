@@ -50,3 +50,17 @@ def test_an_inner_product_is_multiplied_by_what_does_not_change_once() -> None:
     operands = {"T": stored, "U": np.ones((2000, 64)), "V": np.ones((2000, 64))}
     problem = make_problem("S(i,j) = T(i,j) * U(i,r) * V(j,r)", operands, "csr", threads=1)
     assert times(problem, "precompute(U(i,r) * V(j,r), [], [], w)") == pytest.approx(1.03, abs=0.04)
+
+
+@pytest.mark.usefixtures("usual_constants")
+def test_the_order_in_which_rows_of_factors_are_written_does_not_matter() -> None:
+    """Those that change seldom are multiplied first in any case: an entry costs as much where a factor's row changes with each as first."""
+    stored = generate("random:uniform:40x30x20x50:nnz=1e5", "csf")
+    factors = {name: np.ones((extent, 16)) for name, extent in zip("BCD", stored.shape[1:], strict=True)}
+    costs = [
+        expected_cost(make_problem(f"A(i,r) = {text}", {"T": stored, **factors}, threads=1), Schedule())
+        for text in ("T(i,j,k,l) * B(j,r) * C(k,r) * D(l,r)", "D(l,r) * T(i,j,k,l) * C(k,r) * B(j,r)")
+    ]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-9)
+    two = make_problem("A(i,r) = T(i,j,k,l) * B(j,r) * D(l,r)", {"T": stored, "B": factors["B"], "D": factors["D"]}, threads=1)
+    assert costs[0] < 1.1 * expected_cost(two, Schedule())  # a further row, which changes seldom, costs little

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sparsetune.compiler.concrete.nodes import Assign, Program
-from sparsetune.compiler.schedule.addresses import Address, leaves
+from sparsetune.compiler.schedule.addresses import Address, enclosing_loops, leaves
 from sparsetune.compiler.schedule.apply import apply_schedule
+from sparsetune.compiler.schedule.dependence import graph_of
 from sparsetune.compiler.schedule.schedule import Schedule
+from sparsetune.compiler.space.candidates import Candidate
 from sparsetune.compiler.space.decorations import RACE
-from sparsetune.compiler.space.races import by_race
+from sparsetune.compiler.space.races import by_race, meets_everywhere
 from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.costs import operations
@@ -37,6 +39,12 @@ def program_of(problem: Problem, schedule: str) -> tuple[Program, Address, Assig
     return program, *next((address, leaf) for address, leaf in leaves(program.statement) if leaf.target.tensor == target)
 
 
+def _outermost(candidate: Candidate) -> str:
+    """Return the original index that threads go through first."""
+    graph = graph_of(candidate.program.relations)
+    return graph.originals(enclosing_loops(candidate.program.statement, next(leaves(candidate.program.statement))[0])[0])[0]
+
+
 def cost(problem: Problem, schedule: str) -> float:
     found = problem.concretized()
     return operations(problem, apply_schedule(found.program, Schedule(schedule), found.formats, problem.constants), found.sources)
@@ -51,6 +59,21 @@ def test_candidates_for_each_race_are_what_their_schedules_make() -> None:
     assert len(own) == sum("atomics" in str(one.template.fill()) for one in found)
     for one in own:
         assert one.program == apply_schedule(default.program, one.template.fill(), default.formats, problem.constants)
+
+
+def test_threads_meet_everywhere_where_the_result_lacks_what_they_share_out() -> None:
+    """Shares of a matrix's entries meet in the rows alone that they cut."""
+    able = [one for one in problem_candidates(second_mode()) if RACE in one.template.holes]
+    met = [one for one in able if meets_everywhere(one)]
+    assert met
+    first = {meets: {_outermost(one) for one in able if (one in met) is meets} for meets in (True, False)}
+    assert "j" not in first[True]
+    assert first[False] <= {"j"}  # of a tensor in another order
+    matrix = generate("random:uniform:3000x3000:nnz=30000", "csr")
+    rows = make_problem("Y(i,k) = A(i,j) * X(j,k)", {"A": matrix, "X": np.ones((3000, 32))}, threads=2)
+    cut = [one for one in problem_candidates(rows) if RACE in one.template.holes]
+    assert cut
+    assert not any(map(meets_everywhere, cut))
 
 
 def test_threads_add_to_results_of_their_own_where_all_add_to_the_same_rows() -> None:
