@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -70,6 +71,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def database_of_these_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give tests that name no database one of their own, without what users or other processes have tuned."""
     os.environ["SPARSETUNE_DATABASE"] = str(tmp_path_factory.mktemp("database") / "schedules.sqlite")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def choices_by_steps_alone() -> None:
+    """Let no choice of these tests end by time: a collection of a large heap's garbage, or a slow machine, would change it."""
+    from sparsetune.tuner import model
+
+    model.SLACK = math.inf
 
 
 @pytest.fixture

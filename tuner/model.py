@@ -51,15 +51,18 @@ FAR = 5.0
 CHOICE_SECONDS = 0.8
 """About how many seconds a choice may take, counted in steps: products of many factors have very many candidates."""
 
+SLACK = 2.0
+"""Choices whose steps take this many times as long as usual end by processor time."""
+
 _FACTOR_SECONDS = 0.05  # more for each factor beyond ``FEW_FACTORS``: so many more products of two are made, and judged
 _STEP = 5e-4  # seconds that a step of a choice takes
 _NANOSECOND = 1e-9  # the unit of costs on a GPU, in seconds
 
 
-def choice_deadline(seconds: float, slack: float = 2.0) -> Deadline:
+def choice_deadline(seconds: float) -> Deadline:
     """Return a deadline of about so many seconds that counts steps, so that the choice does not depend on how busy the machine is. If
-    steps take more than ``slack`` times as long as usual, it ends by time all the same."""
-    return Deadline(seconds, Steps(_STEP, slack))
+    steps take more than ``SLACK`` times as long as usual, it ends by time all the same."""
+    return Deadline(seconds, Steps(_STEP, SLACK))
 
 
 def further_seconds(problem: Problem) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import count
 from typing import Any
 
@@ -17,7 +16,7 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner import model
 from sparsetune.tuner.costs import operations
-from sparsetune.tuner.model import CHOICE_SECONDS, choice_deadline, model_choice
+from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.resolve import make_problem
 
@@ -31,8 +30,7 @@ def square(size: int, density: float) -> sp.csr_array:
 
 
 def choice(expression: str, result: str | None, threads: int = 1, **operands: Any) -> str:
-    by_steps_alone = choice_deadline(CHOICE_SECONDS, math.inf)  # whatever tests run beside this one
-    found = model_choice(make_problem(expression, operands, result, threads=threads), by_steps_alone)
+    found = model_choice(make_problem(expression, operands, result, threads=threads))
     return "" if found is None else str(found)
 
 

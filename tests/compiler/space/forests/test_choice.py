@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from sparsetune.compiler.storage.positions import stored_prefixes
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.limits import workspace_elements
-from sparsetune.tuner.model import CHOICE_SECONDS, choice_deadline, model_choice, problem_candidates, rank
+from sparsetune.tuner.model import model_choice, problem_candidates, rank
 from sparsetune.tuner.prune import surviving_space
 from sparsetune.tuner.resolve import make_problem
 
@@ -215,7 +214,7 @@ def test_a_core_goes_through_its_tensor_once() -> None:
     stored = generate("random:zipf:200x60x150x50:nnz=4e4", "csf")
     operands = {name: np.ones((extent, 8)) for name, extent in zip("CDEF", stored.shape, strict=True)}
     problem = make_problem(text, {"T": stored, **operands}, threads=1)
-    chosen = model_choice(problem, choice_deadline(CHOICE_SECONDS, inf))  # by steps alone, whatever else runs
+    chosen = model_choice(problem)
     assert chosen is not None
     kernel = compile_kernel(text, {"T": "csf"}, problem.constants, chosen)
     loops = [line.strip() for line in kernel.loop_nest.splitlines() if line.strip().startswith("for")]
