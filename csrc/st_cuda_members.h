@@ -31,15 +31,16 @@ template <class T> ST_DEVICE T st_load_from(const T *array, int64_t base, int64_
 /* Neighbouring elements into registers and out of them, 16 bytes at once: they begin at a multiple of 16 bytes, since arrays do
    (targets.cuda) and passes.wide_loads shows it of their places. */
 #ifdef ST_EXECUTOR
-template <class T> ST_DEVICE void st_load_wide(T *row, st_array<const T> array, int64_t first, int count) {
-  st_check_wide(array.plain.at(first), first);
+template <class T, size_t N> ST_DEVICE void st_load_wide(T (&row)[N], st_array<const T> array, int64_t first, int count) {
+  st_check_wide(array.plain.at(first), first, count * sizeof(T), sizeof row);
   for (int k = 0; k < count; k++) row[k] = array[first + k];
 }
-template <class T> ST_DEVICE void st_load_wide_from(T *row, st_array<const T> array, int64_t base, int64_t first, int count) {
+template <class T, size_t N>
+ST_DEVICE void st_load_wide_from(T (&row)[N], st_array<const T> array, int64_t base, int64_t first, int count) {
   st_load_wide(row, array, base + first, count);
 }
-template <class T> ST_DEVICE void st_store_wide(st_array<T> array, int64_t first, const T *row, int count) {
-  st_check_wide(array.at(first), first);
+template <class T, size_t N> ST_DEVICE void st_store_wide(st_array<T> array, int64_t first, const T (&row)[N], int count) {
+  st_check_wide(array.at(first), first, count * sizeof(T), sizeof row);
   for (int k = 0; k < count; k++) array[first + k] = row[k];
 }
 #else

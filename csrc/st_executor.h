@@ -49,14 +49,14 @@ ST_DEVICE int64_t st_blocks_of_grid() { return st_here.blocks; }
 struct st_uses;
 struct st_region {
   char *begin;
-  size_t bytes;
-  bool writable, checked; /* checked: elements are not to be read before they are written */
+  size_t bytes, known; /* known: so many bytes were written before; others are not to be read before a kernel writes them */
+  bool writable;
   st_uses *uses;
 };
 st_region *st_find(const void *memory);
 void st_check(st_region *region, const char *place, size_t size, bool writes, bool atomic);
 void st_out_of_bounds(int64_t index);
-void st_check_wide(const void *place, int64_t index);
+void st_check_wide(const void *place, int64_t index, size_t bytes, size_t own);
 void *st_shared_memory(int number, size_t size, int64_t length);
 void *st_launched_memory(size_t place, size_t bytes);
 

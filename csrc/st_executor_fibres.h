@@ -18,6 +18,10 @@ void st_warps_of(int lanes) { st_it.lanes = lanes; }
 void st_wait_for_lanes(int lanes, const void *site) { st_wait(ST_AT_WARP, site, 0, lanes); }
 static void st_exchanged(const void *sent, void *got, size_t size, int apart, int lanes, const void *site, bool orders) {
   const int partner = st_here.thread ^ apart;
+  if (partner / lanes != st_here.thread / lanes || partner >= st_here.threads) {
+    st_error("takes a value of thread %d, which is no lane of its warp", partner);
+    st_stop();
+  }
   memcpy(st_it.fibres[st_here.thread].sent, sent, size);
   st_wait(ST_AT_WARP, site, apart, lanes, orders);
   memcpy(got, st_it.fibres[partner].sent, size);
@@ -89,7 +93,7 @@ ST_FAST bool st_release_waiting() {
     if (waiting < lanes) continue;
     for (int lane = base; lane < base + lanes; lane++) {
       st_it.fibres[lane].state = ST_READY;
-      st_it.fibres[lane].of_warp += st_it.fibres[lane].orders;
+      st_it.fibres[lane].of_warp += st_it.fibres[lane].orders && size >= st_it.lanes; /* fewer lanes order nothing for the others */
     }
     any = true;
   }

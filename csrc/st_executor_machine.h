@@ -14,13 +14,15 @@ void st_runtime::begin() {
   st_it.failed = false;
   st_it.error[0] = 0;
 }
-void st_runtime::adopt(void *memory, size_t bytes, bool writable) { st_register(memory, bytes, writable, false); }
+void st_runtime::adopt(void *memory, size_t bytes, bool writable) { st_register(memory, bytes, bytes, writable); }
 void st_runtime::disown(void *memory) { st_forget(memory); }
 void *st_runtime::get(size_t bytes) {
   if (!st_it.allowed) return nullptr;
   if (st_it.allowed > 0) st_it.allowed--;
   void *made = malloc(bytes);
-  if (made) st_register(made, bytes, true, true);
+  if (!made) return nullptr;
+  memset(made, 0xa5, bytes < st_machine::STALE ? bytes : st_machine::STALE); /* not 0, which may be right by chance */
+  st_register(made, bytes, 0, true);
   return made;
 }
 void st_runtime::put(void *memory) {
@@ -29,7 +31,7 @@ void st_runtime::put(void *memory) {
 }
 bool st_runtime::zero(void *memory, size_t bytes) {
   memset(memory, 0, bytes);
-  st_find(memory)->checked = false;
+  st_known(memory, bytes);
   return true;
 }
 bool st_runtime::read(void *to, const void *from, size_t bytes) {
@@ -38,7 +40,7 @@ bool st_runtime::read(void *to, const void *from, size_t bytes) {
 }
 bool st_runtime::write(void *to, const void *from, size_t bytes) {
   memcpy(to, from, bytes);
-  if (st_region *const found = st_find(to)) found->checked = false;
+  st_known(to, bytes);
   return true;
 }
 bool st_runtime::finish() { return !st_it.failed; }

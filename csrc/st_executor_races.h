@@ -14,10 +14,10 @@ static bool st_ordered(const st_use &earlier) {
   if (earlier.thread == st_here.thread || earlier.of_block < now.of_block) return true;
   return earlier.warp == st_warp() && earlier.of_warp < now.of_warp;
 }
-static void st_used(st_use &use, bool alone) {
+static void st_used(st_use &use) {
   const st_fibre &now = st_it.fibres[st_here.thread];
   const st_use mine{st_here.block, st_warp(), st_here.thread, now.of_block, now.of_warp};
-  if (alone || st_ordered(use)) {
+  if (st_ordered(use)) {
     use = mine;
     return;
   }
@@ -32,12 +32,12 @@ ST_FAST void st_check(st_region *region, const char *place, size_t size, bool wr
     st_error("uses memory that no kernel was given");
     return st_stop();
   }
-  if (!writes && !region->writable && !region->checked) return; /* nobody writes it, so elements may have any size */
+  if (!writes && !region->writable && region->known == region->bytes) return; /* nobody writes it, so elements may have any size */
   st_uses &uses = *region->uses;
   if (!uses.grain) {
     uses.grain = size;
     uses.cells.resize(region->bytes / size + 1);
-    uses.written.resize(region->bytes / size + 1, !region->checked);
+    uses.written.resize(region->bytes / size + 1, false);
   }
   const size_t index = (size_t)(place - region->begin) / uses.grain;
   st_cell &cell = uses.cells[index];
@@ -49,11 +49,11 @@ ST_FAST void st_check(st_region *region, const char *place, size_t size, bool wr
     st_error("writes element %zu of an array that is only read", index);
     return st_stop();
   }
-  if ((!writes || atomic) && !uses.written[index]) {
+  if ((!writes || atomic) && !uses.written[index] && place + size > region->begin + region->known) {
     st_error("reads element %zu before anything was written there", index);
     return st_stop();
   }
-  if (!st_ordered(cell.write) && !(atomic && cell.atomic)) {
+  if (!st_ordered(cell.write) || (!atomic && !st_ordered(cell.update))) {
     st_error("race on element %zu: %s what another thread wrote, without a barrier between", index, writes ? "writes over" : "reads");
     return st_stop();
   }
@@ -61,13 +61,8 @@ ST_FAST void st_check(st_region *region, const char *place, size_t size, bool wr
     st_error("race on element %zu: writes over what another thread read, without a barrier between", index);
     return st_stop();
   }
-  if (writes) {
-    cell.atomic = atomic;
-    st_used(cell.write, !atomic);
-    uses.written[index] = true;
-  } else {
-    st_used(cell.read, false);
-  }
+  st_used(!writes ? cell.read : atomic ? cell.update : cell.write);
+  if (writes) uses.written[index] = true;
 }
 
 #endif

@@ -35,8 +35,7 @@ struct st_use {
 };
 struct st_cell {
   int64_t launch = 0;
-  bool atomic = false;
-  st_use write, read;
+  st_use write, update, read; /* update: atomically */
 };
 struct st_uses {
   size_t grain = 0; /* bytes of an element */
@@ -61,7 +60,7 @@ struct st_fibre {
 
 /* One processor for all kernels of a file; not for several threads of the processor at once. */
 struct st_machine {
-  enum { STACK = 128 * 1024, MOST_THREADS = 1024 };
+  enum { STACK = 128 * 1024, MOST_THREADS = 1024, STALE = 1 << 20 };
   std::map<uintptr_t, st_region> regions;
   std::map<std::pair<int, size_t>, void *> shared;
   char *launched = nullptr;        /* what a block is launched with, */

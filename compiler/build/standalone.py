@@ -28,7 +28,7 @@ timed: main.c {source} {headers}
 _ON_CPU = """
 # the same kernel thread by thread on the processor, everything that it does checked
 kernel_on_cpu.so: {source} {headers}
-\t$(CXX) -O0 -std=gnu++17 -DST_EXECUTOR -w -fwrapv -shared -fPIC -I . -x c++ -o $@ {source}
+\t$(CXX) -O0 -std=gnu++17 -DST_EXECUTOR -w -fwrapv -fsanitize=bounds -shared -fPIC -I . -x c++ -o $@ {source}
 """
 
 

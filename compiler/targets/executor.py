@@ -18,8 +18,9 @@ from .cuda_launch import CudaKernel
 from .cuda_objects import object_of
 
 _BOTH = ("-std=gnu++17", "-DST_EXECUTOR", "-w", "-fwrapv", "-fvisibility=hidden", "-fPIC")
-FLAGS = ("-O0", *_BOTH, "-DST_EXECUTOR_APART", "-shared")
-"""No optimisation: the executor identifies a waiting call by its return address, so that the compiler must not duplicate calls."""
+FLAGS = ("-O0", *_BOTH, "-fsanitize=bounds", "-DST_EXECUTOR_APART", "-shared")
+"""No optimisation: the executor identifies a waiting call by its return address, so that the compiler must not duplicate calls. Arrays
+that a thread has for itself are checked by the compiler's means."""
 _MACHINE = ("-O2", *_BOTH, "-DST_EXECUTOR_APART", "-c")
 
 

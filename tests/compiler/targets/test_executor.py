@@ -74,6 +74,8 @@ RIGHT = {
 WRONG = {
     "wide loads between 16 bytes": ("double r[2]; st_load_wide(r, a, 1, 2); y[0] = r[0];", "from element 1 on, which do not"),
     "wide stores between 16 bytes": ("double r[2] = {1, 2}; if (st_first_of_block()) st_store_wide(y, 3, r, 2);", "from element 3 on"),
+    "wide loads of three": ("double r[3]; st_load_wide(r, a, 0, 3); y[0] = r[0];", "moves 24 bytes, 16 at a time"),
+    "wide loads over a row's end": ("double r[2]; st_load_wide(r, a, 0, 4); y[0] = r[0];", "moves 32 bytes, .* an array of 16"),
     "wide stores over others": ("double r[2] = {1, 2}; if (st_lane() < 2) st_store_wide(y, 0, r, 2);", "race on element 0"),
     "lanes that add together order nothing": (
         f"{SHARED} t[me] = a[me]; st_atomic_add(y, 0, 1.0); if (me) y[me] = t[me ^ 1];", "race on element|before anything was written",
@@ -83,9 +85,16 @@ WRONG = {
     "missing barrier": (f"{SHARED} t[me] = a[me]; y[me] = t[63 - me];", "race on element|before anything was written"),
     "barrier of the warp for the block": (f"{SHARED} t[me] = a[me]; st_barrier_of_warp(); y[me] = t[63 - me];", "race on element"),
     "barrier of fewer lanes": (f"ST_WARPS_OF(4); {SHARED} t[me] = a[me]; st_barrier_of_warp<4>(); y[me] = t[me ^ 4];", "race on element"),
+    "barrier of lanes that the kernel does not name": (
+        f"{SHARED} t[me] = a[me]; st_barrier_of_warp<8>(); y[me] = t[me ^ 8];", "race on element",
+    ),
+    "shuffle of 8 lanes for 32": (
+        f"{SHARED} t[me] = a[me]; y[me] = st_shuffle<8>(1.0, 1); y[me] += t[me ^ 16];", "race on element",
+    ),
     "written again too early": (
         f"{SHARED} t[me] = a[me]; st_barrier_of_block(); y[me] = t[63 - me]; t[me] = 0;", "race on element .* what another thread",
     ),
+    "atomic after plain, before any barrier": ("if (st_thread_of_block() == 5) y[0] = 0; st_atomic_add(y, 0, 1.0);", "race on element 0"),
     "atomic beside plain": ("st_atomic_add(y, 0, 1.0); if (st_first_of_block()) y[0] = 3;", "race on element 0"),
     "out of bounds": ("y[st_thread_of_block() + 1] = 1;", "uses element 64, which is out of bounds"),
     "before the array": ("y[st_thread_of_block() - 1] = 1;", "uses element -1, which is out of bounds"),
@@ -96,9 +105,19 @@ WRONG = {
     "launched with for another array": (
         "ST_LAUNCHED(double, t, 64, 0); ST_LAUNCHED(int32_t, u, 64, 496); t[0] = u[0]; y[0] = t[0];", "some of which another array has",
     ),
+    "own array out of bounds": ("double r[4]; for (int k = 0; k <= 4; k++) r[k] = k; y[0] = r[0];", "uses element 4, which is out of"),
+    "not given anything": (
+        f"{SHARED} st_atomic_add(t, me % 8, 1.0); st_barrier_of_block(); y[me] = t[me % 8];", "reads element . before anything",
+    ),
     "not written yet": (f"{SHARED} if (me < 63) t[me] = 1; st_barrier_of_block(); y[me] = t[me];", "reads element 63 before anything"),
     "shuffle in a branch": (
         "if (st_lane() < 16) y[st_thread_of_block()] = st_add_of_threads_of_warp(1.0);", "waits at a shuffle that 16 lanes of its warp",
+    ),
+    "shuffle beyond its lanes": ("y[st_thread_of_block()] = st_shuffle<8>(1.0, 8);", "takes a value of thread .*, which is no lane of its"),
+    "shuffle beyond the warp": ("y[st_thread_of_block()] = st_shuffle(1.0, 32);", "takes a value of thread .*, which is no lane of its"),
+    "the same function in two branches": (
+        "double s; if (st_lane() % 2) s = st_add_of_threads_of_warp(1.0); else s = st_add_of_threads_of_warp(2.0);"
+        " y[st_thread_of_block()] = s;", "branches that lanes part at",
     ),
     "two branches": (
         "double s; if (st_lane() < 16) s = st_add_of_threads_of_warp(1.0); else s = st_max_of_threads_of_warp(1.0);"
@@ -119,6 +138,10 @@ WRONG = {
 
 BLOCKS = {
     "all blocks write": ("if (st_first_of_block()) y[5] = 1;", "race on element 5"),
+    "one block writes what all add to": (
+        "if (st_block_of_grid() == 0 && st_first_of_block()) y[0] = 0; st_barrier_of_block(); st_atomic_add(y, 0, 1.0);",
+        "race on element 0",
+    ),
     "all blocks add": ("st_atomic_add(y, 3, 1.0);", [0, 0, 0, 128]),
 }
 ADDED = {
@@ -147,7 +170,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     names = ", ".join(f"part{number}" for number in range(len(kernels)))
     (folder / "kernels.cpp").write_text('#include "st_cuda.h"\n' + "".join(kernels) + MAIN % names)
-    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
+    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fsanitize=bounds", "-I", str(CSRC)]
     subprocess.run(["g++", *flags, str(folder / "kernels.cpp"), "-o", str(folder / "kernels")], check=True)
     return folder / "kernels"
 
@@ -183,6 +206,7 @@ def test_faults_are_found(name: str, program: Path) -> None:
 
 def test_blocks_wait_for_none_of_the_others(program: Path) -> None:
     assert "race on element 5" in run(program, "all blocks write", 2)[0]
+    assert "race on element 0" in run(program, "one block writes what all add to", 2)[0]
     assert run(program, "all blocks write", 1)[0] == ""
     assert run(program, "all blocks add", 2) == ("", BLOCKS["all blocks add"][1])
 
@@ -212,84 +236,13 @@ def test_a_fault_is_of_its_execution_alone(tmp_path: Path) -> None:
     kernels = [f"ST_KERNEL(64) part{number}{taken} {{ {body} }}" for number, body in enumerate(bodies)]
     calls = [f"  execute(part{number}); execute(part0);" for number in range(1, len(bodies))]
     (tmp_path / "again.cpp").write_text(AGAIN % ("\n".join(kernels), "\n".join(calls)))
-    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
+    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fsanitize=bounds", "-I", str(CSRC)]
     subprocess.run(["g++", *flags, str(tmp_path / "again.cpp"), "-o", str(tmp_path / "again")], check=True)
     lines = subprocess.run([str(tmp_path / "again")], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
     assert lines[1::2] == ["0 "] * len(WRONG)
     for name, line in zip(WRONG, lines[::2], strict=True):
         assert line.startswith("2 "), (name, line)
         assert re.search(WRONG[name][1], line), (name, line)
-
-
-CARRY = """
-#include "st_cuda.h"
-#include <random>
-int main() {
-  const int64_t width = 2;
-  std::mt19937 random(7);
-  for (int64_t slots : {0, 1, 256, 257, 3000}) {
-    st_host host;
-    const int64_t most = 40;
-    std::vector<int64_t> to(slots * width + 1, -1), wanted(most * width, 0), found(most * width), kept(slots * width + 1, 0);
-    for (int64_t beside = 0; beside < width; beside++)
-      for (int64_t slot = 0, place = 0; slot < slots; slot++) {
-        if (random() % (slots / 20 + 2) == 0 && place + 1 < most) place++;
-        if (beside && (slots == 3000 ? slot % 700 > 3 : random() % 3)) continue;
-        to[slot * width + beside] = place * width + beside;
-        wanted[place * width + beside] += kept[slot * width + beside] = random() % 9;
-      }
-    int64_t *a = host.allocate<int64_t>(slots * width, true), *b = host.allocate<int64_t>(slots * width, true);
-    int64_t *y = host.allocate<int64_t>(most * width, true);
-    st_upload(a, to.data(), slots * width * 8);
-    st_upload(b, kept.data(), slots * width * 8);
-    host.carry(a, b, y, slots, width, 0);
-    st_download(found.data(), y, most * width * 8);
-    if (host.status() || found != wanted) printf("%d slots: %s\\n", (int)slots, st_trouble());
-  }
-}
-"""
-
-
-def test_what_is_kept_in_slots_is_added_over_several_levels_and_over_slots_without_anything(tmp_path: Path) -> None:
-    (tmp_path / "carry.cpp").write_text(CARRY)
-    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
-    subprocess.run(["g++", *flags, str(tmp_path / "carry.cpp"), "-o", str(tmp_path / "carry")], check=True)
-    assert subprocess.run([str(tmp_path / "carry")], capture_output=True, text=True, check=True).stdout == ""
-
-
-ORDER = """
-#include "st_cuda.h"
-#include <algorithm>
-#include <numeric>
-#include <random>
-int main() {
-  std::mt19937 random(3);
-  for (int64_t count : {0, 1, 2, 3, 7, 64, 300, 1000, 2048, 2049, 9000}) {
-    st_host host;
-    std::vector<int64_t> given(count + 2), sums, sorted, found(count + 2);
-    for (int64_t &each : given) each = random() % 50;
-    sums = sorted = given;
-    std::partial_sum(sums.begin(), sums.begin() + count, sums.begin());
-    std::sort(sorted.begin() + 1, sorted.begin() + 1 + count);
-    int64_t *a = host.allocate<int64_t>(count + 2, true);
-    const auto run = [&](const char *what, const std::vector<int64_t> &wanted, auto order) {
-      st_upload(a, given.data(), (count + 2) * 8);
-      order();
-      st_download(found.data(), a, (count + 2) * 8);
-      if (host.status() || found != wanted) printf("%s of %d: %s\\n", what, (int)count, st_trouble());
-    };
-    run("sums", sums, [&] { host.scan(a, count); });
-    if (count <= 1000) run("order", sorted, [&] { host.sort_range(a, 1, count + 1); });
-  }
-}
-"""
-
-
-def test_prefix_sums_and_sorted_keys_of_any_number(tmp_path: Path) -> None:
-    (tmp_path / "order.cpp").write_text(ORDER)
-    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
-    subprocess.run(["g++", *flags, str(tmp_path / "order.cpp"), "-o", str(tmp_path / "order")], check=True)
-    assert subprocess.run([str(tmp_path / "order")], capture_output=True, text=True, check=True).stdout == ""
 
 
 def test_arrays_that_are_only_read_cannot_be_written() -> None:
