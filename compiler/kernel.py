@@ -254,7 +254,8 @@ class Kernel:
         if issubclass(kind, (int, float)):
             return data
         if not issubclass(kind, Tensor) and find_target(self.target).on_device and (there := on_device(name, data)) is not None:
-            return there
+            check_order(name, there.order, len(form))
+            return there.as_operand()
         found: Any = data if issubclass(kind, Tensor) else None
         try:
             if found is None and once:

@@ -43,10 +43,22 @@ class DeviceBoundKernel(BoundKernel):
         return DeviceTensor(shape, spec.format, levels, values), values  # type: ignore[arg-type]  # copied from an operand there
 
     def _given(self, out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
-        found = device_array(out)
+        try:
+            found = device_array(out)
+        except DataError as error:
+            raise DataError(f"out: {error}") from None
         if found is None or found.shape != shape or found.dtype != dtype:
             raise DataError(f"out takes the result, which is {shape} of {dtype} in memory of the GPU where operands are")
+        if not found.writable:
+            raise DataError("out is read-only; give another array, or none")
+        for operand in self.operands.values():
+            parts = (operand.values, *(array for level in operand.levels for array in level.parts.values()))
+            if any(isinstance(part, DeviceArray) and found.overlaps(part) for part in parts):
+                raise DataError(f"out shares memory with operand '{operand.spec.tensor}'; give another array, or none")
         return found
+
+    def count(self) -> dict[str, int]:
+        raise DataError("operations are counted on the processor; copy the operands to the host")
 
     def _run(self) -> Any:
         if self._flat is not None and self._initial is not None:

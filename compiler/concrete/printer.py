@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..notation.nodes import Access, Expr, transform_expression
 from ..notation.printer import show
+from ..units import LANES, REGISTERS
 from .loop_tag import LoopTag
 from .nodes import Assign, Block, Forall, Stmt, Unless, Where, transform
 
@@ -63,8 +64,12 @@ def _listing(statement: Stmt, depth: int) -> str:
 
 
 def _tag(tag: LoopTag) -> str:
-    words = [word for word in (tag.unit, tag.race, tag.chunking, tag.merge, tag.routine) if word]
-    words += [f"chunk {tag.chunk}"] if tag.chunk else []
+    words = [word for word in (tag.unit, tag.race, tag.merge, tag.routine) if word]
+    if tag.chunking in (LANES, REGISTERS):
+        words.append(f"{tag.chunk} {tag.chunking}")
+    else:
+        words += [tag.chunking] if tag.chunking else []
+        words += [f"chunk {tag.chunk}"] if tag.chunk else []
     words += [f"unroll {tag.unroll}"] if tag.unroll else []
     words += [f"prefetch {show(operand)} {distance} ahead" for operand, distance in tag.prefetch]
     return f"  [{', '.join(words)}]" if words else ""

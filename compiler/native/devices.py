@@ -32,17 +32,18 @@ def ask_driver(*fields: str) -> str:
         return ""
 
 
-def require_gpu(wish: str) -> None:
+def require_gpu(wish: str, instead: str = "use target cpu") -> None:
     """Raise an error if this machine has no GPU.
 
     Args:
         wish: what needs the GPU, as the beginning of the message: "target cuda".
+        instead: what to do without one, as its end.
 
     Raises:
         BuildError: there is no GPU.
     """
     if find_program("nvidia-smi") is None:
-        raise BuildError(f"{wish} needs an NVIDIA GPU with its driver, and none was found (nvidia-smi is missing); use target cpu")
+        raise BuildError(f"{wish} needs an NVIDIA GPU with its driver, and none was found (nvidia-smi is missing); {instead}")
 
 
 def check_architecture(arch: object) -> None:

@@ -46,10 +46,10 @@ def check_units(program: Program, target: str, units: Collection[str]) -> None:
     """
     for loop in walk(program.statement):
         if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
-            wish = f"parallelize({loop.index}, {loop.tag.unit})"
+            wish, those = f"parallelize({loop.index}, {loop.tag.unit})", ", ".join(sorted(units)) or "none"
             if loop.tag.is_on_gpu:
-                require_gpu(wish)
-            raise ScheduleError(f"{wish}: target {target} has no such unit; it has {', '.join(sorted(units)) or 'none'}")
+                require_gpu(wish, f"target {target} has {those}")
+            raise ScheduleError(f"{wish}: target {target} has no such unit; it has {those}")
 
 
 def check_parallel_loop(program: Program, directive: d.Parallelize, context: Context) -> None:

@@ -57,7 +57,7 @@ class CudaTarget:
     def require(self) -> None:
         """Raise ``BuildError`` if no architecture is named and this machine has no GPU."""
         if self.arch is None:
-            require_gpu(f"target {self.name}")
+            require_gpu(f"target {self.name}", "use target cpu, or to see code and choices for another GPU name its arch, such as 'sm_90'")
 
     def built_by(self, spec: KernelSpec, source: str) -> tuple[str, str]:
         """Return the compiler and its flags. Raises ``BuildError`` where there is no GPU to say which architecture it is."""

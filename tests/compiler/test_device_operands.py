@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from cffi import FFI
+from device_arrays import Foreign, OnlyDlpack, Rows, TorchRows, on_executor
 from sparsetune.compiler.storage.on_device import DeviceArray, DeviceTensor, device_array, device_tensor
 from sparsetune.compiler.targets.cuda_launch import CudaLaunch
 from sparsetune.compiler.targets.streams import current_stream
@@ -20,68 +20,6 @@ pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, re
 
 SPMV, SPMM = "y(i) = A(i,j) * x(j)", "Y(i,k) = A(i,j) * X(j,k)"
 MATRIX = scipy.sparse.csr_array(np.arange(12.0).reshape(4, 3) % 5)
-
-
-class Foreign:
-    """An array as CuPy and torch show theirs."""
-
-    def __init__(self, array: np.ndarray[Any, Any], **changes: Any) -> None:
-        self.array, self.changes = array, changes
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        strides = None if self.array.flags.c_contiguous else self.array.strides
-        data = self.array.ctypes.data, False
-        return {"shape": self.array.shape, "typestr": self.array.dtype.str, "data": data, "strides": strides, "version": 3, **self.changes}
-
-
-class OnlyDlpack:
-    """An array that speaks DLPack alone, and says that it is on a GPU."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 0
-
-    def __dlpack__(self, **_: Any) -> Any:
-        capsule = self.array.__dlpack__()
-        place = ctypes.pythonapi.PyCapsule_GetPointer
-        place.restype, place.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        ctypes.c_int32.from_address(int(place(capsule, b"dltensor") or 0) + 8).value = 2  # where it says on what device it is
-        return capsule
-
-
-class Rows:
-    """A matrix in compressed rows, as CuPy has it."""
-
-    format = "csr"
-
-    def __init__(self, matrix: Any) -> None:
-        self.shape = matrix.shape
-        self.indptr, self.indices, self.data = Foreign(matrix.indptr), Foreign(matrix.indices), Foreign(matrix.data)
-
-
-class TorchRows:
-    """The same, as torch has it."""
-
-    is_cuda, layout = True, "torch.sparse_csr"
-
-    def __init__(self, matrix: Any) -> None:
-        self.shape, self.matrix = matrix.shape, matrix
-
-    def crow_indices(self) -> Foreign:
-        return Foreign(self.matrix.indptr.astype(np.int64))
-
-    def col_indices(self) -> Foreign:
-        return Foreign(self.matrix.indices.astype(np.int64))
-
-    def values(self) -> Foreign:
-        return Foreign(self.matrix.data)
-
-
-def on_executor(expression: str, formats: dict[str, str], schedule: str = "", **options: Any) -> Any:
-    return st.compile(expression, formats, schedule=schedule, target="cuda-executor", **options)
 
 
 @pytest.mark.parametrize("rows", [Rows, TorchRows])
@@ -231,17 +169,52 @@ def test_evaluate_takes_them_too() -> None:
     np.testing.assert_array_equal(y.to_numpy(), MATRIX @ np.ones(3))
 
 
+VECTOR = np.ones(5)
+
+
+class Unwilling(OnlyDlpack):
+    """An array whose library raises an error when it is asked for it."""
+
+    def __init__(self) -> None:
+        super().__init__(np.ones(3))
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise RuntimeError("not now")
+
+
 @pytest.mark.parametrize(
     ("operands", "message"),
     [
         ({"x": Foreign(np.ones((3, 2)).T[0])}, "^operand 'x': its elements are on a GPU and do not lie one after another"),
         ({"A": Foreign(np.ones((4, 3)))}, "^operand 'A' is on a GPU as dense, dense of float64, and the kernel reads .* nothing"),
         ({"x": Foreign(np.ones(3)), "out": np.ones(4)}, r"^out takes the result, which is \(4,\) of float64 in memory of the GPU"),
+        ({"x": Foreign(np.ones(3)), "out": Foreign(np.ones(8)[::2])}, "^out: its elements are on a GPU and do not lie one after"),
+        ({"x": Foreign(np.ones(3)), "out": Foreign(np.ones(4), data=(8, True))}, "^out is read-only"),
+        ({"x": Foreign(VECTOR[:3]), "out": Foreign(VECTOR[1:])}, "^out shares memory with operand 'x'"),
+        ({"x": Foreign(np.ones(3), strides=())}, "^operand 'x': what it says of its memory on a GPU .* means nothing"),
+        ({"x": Foreign(np.ones(3), shape=(-3,))}, "^operand 'x': what it says of its memory on a GPU .* means nothing"),
+        ({"x": Foreign(np.ones(3), data=(0, False))}, "^operand 'x': what it says of its memory on a GPU .* means nothing"),
+        ({"x": Foreign(np.ones(3), mask=np.ones(3))}, "^operand 'x': it has a mask"),
+        ({"x": Unwilling()}, "^operand 'x': its library does not hand it over through DLPack: RuntimeError: not now"),
+        ({"A": Rows(MATRIX, indptr=MATRIX.indptr[:-1])}, r"^operand 'A': its arrays have shapes \(4,\), .* not those of a matrix \(4, 3\)"),
+        ({"A": Rows(MATRIX, indices=MATRIX.indices[1:])}, "^operand 'A': its arrays have shapes"),
+        ({"A": Rows(MATRIX, indptr=MATRIX.indptr.astype(np.int16))}, "^operand 'A': its indices are of int16 and int32"),
     ],
 )
 def test_what_does_not_fit_is_refused(operands: dict[str, Any], message: str) -> None:
     with pytest.raises(st.DataError, match=message):
         on_executor(SPMV, {"A": "csr"})(**{"A": MATRIX, "x": np.ones(3), **operands})
+
+
+@pytest.mark.parametrize("shape", [(), (3, 1)])
+def test_another_number_of_modes_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(st.ShapeError, match=rf"^operand 'x' has {len(shape)} modes, but the expression indexes 1 of them"):
+        on_executor(SPMV, {"A": "csr"})(A=Rows(MATRIX), x=Foreign(np.ones(shape)))
+
+
+def test_operations_on_them_are_not_counted() -> None:
+    with pytest.raises(st.DataError, match="operations are counted on the processor; copy the operands to the host"):
+        on_executor(SPMV, {"A": "csr"}).bind(A=Rows(MATRIX), x=np.ones(3)).count()
 
 
 def test_the_processor_takes_them_as_their_library_copies_them() -> None:

@@ -40,7 +40,8 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     ],
 )
 def test_target_that_is_missing_is_one_error(call) -> None:
-    with pytest.raises(BuildError, match=r"^target cuda needs an NVIDIA GPU with its driver, and none was found"):
+    advice = r"use target cpu, or to see code and choices for another GPU name its arch, such as 'sm_90'$"
+    with pytest.raises(BuildError, match=rf"^target cuda needs an NVIDIA GPU with its driver, and none was found \(.*\); {advice}"):
         call()
 
 
@@ -98,7 +99,7 @@ def test_the_gpu_of_this_machine(gpus: SimpleNamespace, monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("gpus")
 def test_units_of_the_gpu_are_refused_before_the_first_use() -> None:
-    with pytest.raises(BuildError, match=r"^parallelize\(b, gpu_block\) needs an NVIDIA GPU"):
+    with pytest.raises(BuildError, match=r"^parallelize\(b, gpu_block\) needs an NVIDIA GPU .*; target cpu has cpu_thread, cpu_vector$"):
         st.compile(SPMV, {"A": "csr"}, schedule=ON_GPU)
 
 

@@ -78,10 +78,13 @@ def einsum(
     from ...compiler.einsum import einsum_expression, einsum_operands, from_lists
     from ...compiler.storage.arithmetic import narrowed
     from ...compiler.storage.foreign import has_shape
+    from ...compiler.storage.on_device import device_tensor
+    from ...compiler.targets.registry import find_target
 
     if not isinstance(subscripts, str) and operands:
         subscripts, operands = from_lists((subscripts, *operands))
-    ready = [data if has_shape(data) else tensor(data) for data in operands]
+    there = [device_tensor(data) if find_target(target).on_device else None for data in operands]
+    ready = [found or (data if has_shape(data) else tensor(data)) for data, found in zip(operands, there, strict=True)]
     expression, kept = einsum_expression(subscripts, [tuple(data.shape) for data in ready])
     named = einsum_operands([narrowed(*operand) for operand in zip(ready, kept, strict=True)])
     return evaluate(

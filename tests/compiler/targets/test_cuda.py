@@ -215,3 +215,9 @@ def test_texts_of_every_stage_are_read_back(name: str) -> None:
         text = show_function(made)
         again = parse_function(text)
         assert show_function(again) == text
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("gpu_warp, no_races", "lanes, 8"), ("gpu_thread, no_races", "registers, 48")])
+def test_loop_nests_say_what_a_warp_or_thread_has(unit: str, shown: str) -> None:
+    kernel = st.compile(SPMV, {"A": "csr"}, schedule=f"parallelize(i, {unit}, {shown})", target="cuda", arch="sm_90")
+    assert kernel.loop_nest.splitlines()[0] == f"for i  [{unit}, {' '.join(reversed(shown.split(', ')))}]:"
