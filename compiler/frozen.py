@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, dataclass, field, fields
-from functools import partial
+from functools import cache, cached_property, partial
 from inspect import get_annotations
 from operator import attrgetter
 from threading import RLock
@@ -75,17 +75,38 @@ class _Later:
                 _find_fields(self.owner, self.kw_only)
         return getattr(self.owner, self.name)
 
+    @cached_property
+    def plain(self) -> dict[str, Any] | None:
+        """The fields of the class with their defaults, told by its annotations: to find its fields takes as long as importing it. None
+        where annotations are not all that tells."""
+        if self.kw_only or any(_FIELDS in base.__dict__ for base in self.owner.__mro__[1:]):
+            return None
+        found: dict[str, Any] = {}
+        for name, kind in get_annotations(self.owner).items():
+            default = found[name] = getattr(self.owner, name, MISSING)
+            if default.__class__.__hash__ is None or _word(kind) in ("ClassVar", "KW_ONLY"):
+                return None
+        return found
 
-@dataclass(init=False, repr=False, eq=False, match_args=False)
-class _Sample:
-    """A class made by ``dataclasses``, from which its markers are taken."""
 
-    field: int
+def _plain(owner: type[Any]) -> dict[str, Any] | None:
+    """Return the fields of a class with their defaults; None where they are found already, or more than annotations tells of them."""
+    later = owner.__dict__.get(_FIELDS)
+    return later.plain if isinstance(later, _Later) else None
 
 
-_MARK: Any = fields(_Sample)[0]
-_PARAMETERS: Any = vars(_Sample)["__dataclass_params__"]
-_PARAMETERS.frozen = True
+@cache
+def _markers() -> tuple[Any, Any]:
+    """Return what marks an attribute as a field, and the parameters of a frozen class, both of a class that ``dataclasses`` makes."""
+
+    @dataclass(init=False, repr=False, eq=False, match_args=False)
+    class Sample:
+        field: int
+
+    entry: Any = fields(Sample)[0]
+    parameters: Any = vars(Sample)["__dataclass_params__"]
+    parameters.frozen = True
+    return entry._field_type, parameters
 
 
 def _find_fields(made: type[Any], kw_only: bool) -> None:
@@ -99,7 +120,7 @@ def _find_fields(made: type[Any], kw_only: bool) -> None:
             kw_only = kw_only or word == "KW_ONLY"
             if word not in ("ClassVar", "KW_ONLY"):
                 found[name] = _field(made, name, kind, kw_only)
-        made.__dataclass_fields__, made.__dataclass_params__ = found, _PARAMETERS
+        made.__dataclass_fields__, made.__dataclass_params__ = found, _markers()[1]
         made.__match_args__ = tuple(entry.name for entry in found.values() if entry.init and not entry.kw_only)
 
 
@@ -107,7 +128,7 @@ def _field(made: type[Any], name: str, kind: object, kw_only: bool) -> Any:
     """Return a field of a class, and leave its default, if it has one, as the attribute of the class."""
     value = getattr(made, name, MISSING)
     entry: Any = value if isinstance(value, Field) else field(default=value)
-    entry.name, entry.type, entry._field_type = name, kind, _MARK._field_type
+    entry.name, entry.type, entry._field_type = name, kind, _markers()[0]
     if entry.kw_only is MISSING:
         entry.kw_only = kw_only
     if entry.default.__class__.__hash__ is None:
@@ -167,7 +188,8 @@ def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _shown(one: Any) -> str:
-    shown = ", ".join(f"{entry.name}={getattr(one, entry.name)!r}" for entry in fields(one) if entry.repr)
+    names = _plain(type(one)) or [entry.name for entry in fields(one) if entry.repr]
+    shown = ", ".join(f"{name}={getattr(one, name)!r}" for name in names)
     return f"{type(one).__qualname__}({shown})"
 
 
@@ -217,12 +239,16 @@ class _Plan:
     """How objects of a class are filled: the names of arguments by place, the defaults, and the default factories."""
 
     def __init__(self, owner: type[Any]) -> None:
+        self.goes_on = hasattr(owner, "__post_init__")
+        if (plain := _plain(owner)) is not None:
+            self.names, self.factories, self.all = tuple(plain), (), plain.keys()
+            self.defaults = {name: default for name, default in plain.items() if default is not MISSING}
+            return
         entries = fields(owner)
         self.names = tuple(entry.name for entry in entries if entry.init and entry.kw_only is not True)
         self.defaults = {entry.name: entry.default for entry in entries if entry.init and entry.default is not MISSING}
         self.factories = tuple((entry.name, entry.default_factory) for entry in entries if entry.default_factory is not MISSING)
         self.all = {entry.name for entry in entries if entry.init} | {name for name, _ in self.factories}
-        self.goes_on = hasattr(owner, "__post_init__")
 
 
 def _written(owner: type[Any]) -> Any:

@@ -37,8 +37,8 @@ class _Full:
         return type(walk)((*(np.repeat(column, extent) for column in walk.columns), coordinates), positions, len(coordinates))
 
 
-class _Compressed:
-    """What a level of sorted segments tells (``levels.compressed``)."""
+class _Compressed(str):
+    """What a level of sorted segments tells (``levels.compressed``). As a string it is the kind's name, as kinds are."""
 
     full, steps, holes = False, True, False
 
@@ -112,7 +112,7 @@ def _compressed(data: Any, order: tuple[int, ...]) -> _Sketch | None:
     if segment_state(pos, crd, min(len(crd), len(values)), columns):
         return None
     crd, values = crd[: pos[-1]], values[: pos[-1]]
-    return _Sketch(data.shape, _Format((_Full(), _Compressed()), order), (_Level(), _Level(pos=pos, crd=crd)), values)
+    return _Sketch(data.shape, _Format((_Full(), _Compressed("compressed")), order), (_Level(), _Level(pos=pos, crd=crd)), values)
 
 
 def _entries(data: Any) -> _Sketch | None:
@@ -138,5 +138,5 @@ def _entries(data: Any) -> _Sketch | None:
         pos = np.append(begins, len(parents)) if level > outer else np.searchsorted(parents, np.arange(prod(shape[:outer]) + 1))
         levels.appendleft(_Level(pos=pos.astype(np.int32), crd=(prefixes - parents * shape[level]).astype(np.int32)))
         prefixes = parents[begins]
-    kinds = (_Full(),) * outer + (_Compressed(),) * len(levels)
+    kinds = (_Full(),) * outer + (_Compressed("compressed"),) * len(levels)
     return _Sketch(shape, _Format(kinds, tuple(range(len(shape)))), (_Level(),) * outer + tuple(levels), values[: len(keys)])

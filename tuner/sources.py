@@ -33,6 +33,7 @@ _DECIDING = {"compiler": (".py",), "tuner": (".py",)}
 _SEPARATOR = "\n"
 _VERSION = 2  # of ``marshal``: equal values have equal bytes, in a third of the time of text
 _HERE = Path(__file__).parents[1]  # as the files of modules are named
+_BEGIN = f"{_HERE}{os.sep}"
 _INSIDE = f"{__name__.partition('.')[0]}."  # how the names of this package's modules begin
 
 Note = list[str]
@@ -71,8 +72,9 @@ def states(root: Path, folders: Mapping[str, tuple[str, ...]], without: frozense
 
 @cache
 def first_states() -> dict[str, tuple[int, int]]:
-    """Return the states of all sources that have a part in choosing, as they are when this is first asked for, by their paths."""
-    return {path: (size, changed) for path, size, changed in states(_HERE, _DECIDING, without=MAKING)}
+    """Return the states of all sources that have a part in choosing, as they are when this is first asked for, by their paths in the
+    package's folder."""
+    return {path[len(_BEGIN) :]: (size, changed) for path, size, changed in states(_HERE, _DECIDING, without=MAKING)}
 
 
 def note(folder: Path) -> Note:
@@ -81,7 +83,7 @@ def note(folder: Path) -> Note:
 
     known, modules = first_states(), [module for name, module in list(sys.modules.items()) if name.startswith(_INSIDE)]
     files = {getattr(module, "__file__", None) for module in modules}
-    paths = [path for path in known if path in files]
+    paths = [path for path in known if f"{_BEGIN}{path}" in files]
     content = os.fsencode(_SEPARATOR.join(paths))
     name = _digest(content)
     write_whole(folder / f"{name}{LISTS}", content, 0o600)
@@ -101,11 +103,15 @@ def _state(folder: str, name: str) -> str:
         content = file.read()
     if _digest(content) != name:
         raise ValueError(f"the list {name} is damaged")
-    return _digest(marshal.dumps([_now(path) for path in os.fsdecode(content).split(_SEPARATOR)], _VERSION))
+    package = os.open(_HERE, os.O_RDONLY)  # paths in it are followed in two thirds of the time
+    try:
+        return _digest(marshal.dumps([_now(path, package) for path in os.fsdecode(content).split(_SEPARATOR)], _VERSION))
+    finally:
+        os.close(package)
 
 
-def _now(path: str) -> tuple[int, int]:
-    status = os.stat(path)
+def _now(path: str, folder: int) -> tuple[int, int]:
+    status = os.stat(path, dir_fd=folder)
     return status.st_size, status.st_mtime_ns
 
 

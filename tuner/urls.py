@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..compiler.errors import DatabaseError
 from ..compiler.native.folders import user_folder
+from .sources import ROOT
 
 SHIPPED = "SPARSETUNE_SHIPPED"
 """Environment variable: a file in place of the schedules that ship with the package; if it is empty, none ship."""
@@ -18,7 +19,7 @@ SHIPPED = "SPARSETUNE_SHIPPED"
 IN_MEMORY = ":memory:"
 """The path that means a database in memory."""
 
-_SHIPPED_FILE = Path(__file__).resolve().parents[1] / "results" / "schedules.jsonl"
+_SHIPPED_FILE = ROOT / "results" / "schedules.jsonl"
 
 
 def default_url() -> str:

@@ -44,6 +44,8 @@ def _mounted(controller: str, proc: str, groups: str) -> tuple[tuple[int, Path, 
             paths[2] = path
     found = []
     for line in text_of(f"{proc}/self/mountinfo").splitlines():
+        if "cgroup" not in line:  # of tens of lines
+            continue
         mount, _, source = line.partition(" - ")
         fields, kinds = mount.split(" "), source.split(" ")
         if len(fields) < 5 or len(kinds) < 3:

@@ -142,14 +142,25 @@ def _commanded(command: str) -> Compiler:
 
 
 def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
-    from shutil import which  # imported late: it loads all formats of archives
-
-    path = which(program)
+    path = _program(program)
     if path is None:
         return None
     real = os.path.realpath(path)
     status = os.stat(real)
     return Compiler((os.path.abspath(path), *arguments), f"{real} {' '.join(arguments)} {status.st_size} {status.st_mtime_ns}")
+
+
+def _program(name: str) -> str | None:
+    """Return the path of a program, as ``shutil.which`` does in three times the time, of which a first lookup would take half for it."""
+    if os.path.dirname(name):
+        return name if _runs(name) else None
+    folders = os.environ.get("PATH", os.defpath)
+    places = (os.path.join(folder, name) for folder in folders.split(os.pathsep)) if folders else ()
+    return next(filter(_runs, places), None)
+
+
+def _runs(path: str) -> bool:
+    return os.access(path, os.X_OK) and not os.path.isdir(path)
 
 
 @cache

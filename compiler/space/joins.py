@@ -9,19 +9,19 @@ sums of many graphs; of the others, sorted by length, one of every few is in it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..storage.digits import first_places, stable_order
+from ..storage.digits import stable_order
 from ..storage.positions import level_extent
 from ..storage.walk import Walk
 from .relations import Join, Relation, Scan, apart, is_nested, join, sampled
+from .tables import Marks, Table, TooLarge, distinct, numbers, widened
 
 if TYPE_CHECKING:
     from ..storage.tensor import Tensor
@@ -35,9 +35,6 @@ SAMPLE = 2**11
 MOST_WHOLE = 2**13
 """Operands with at most so many entries are joined whole, without a sample; parts of such a join serve other relations too."""
 
-MOST_ROWS = 2**18
-"""Most combinations of an intermediate step of a join; the sample is made smaller until there are no more."""
-
 MOST_EXTENT = 2**22
 """Largest extent of an index for which an array over its values is made; with larger ones no size is found."""
 
@@ -45,36 +42,8 @@ REMEMBERED = 12
 """How many tables of combinations are kept: each product of a chain has the table before it as a part, and a join is cut to several sets
 of indices."""
 
-_SPARSE = 64  # with more possible combinations than this times those that exist, they are sorted instead of marked
-
 MOST_STORED = 2**21
 """Most positions of an operand that are searched for those of the sample; for larger operands no size is found."""
-
-
-_Table = Mapping[str, NDArray[np.int64]]
-_Marks = Mapping[str, NDArray[np.bool_]]
-
-
-class TooLarge(Exception):
-    """Finding a size would take too many steps."""
-
-
-class _Columns(_Table):
-    """The columns of a table, each made when it is first read: mostly one of them is, and those by which tables are joined."""
-
-    def __init__(self, ways: Mapping[str, Callable[[], NDArray[np.int64]]]) -> None:
-        self._ways, self._made = ways, dict[str, NDArray[np.int64]]()
-
-    def __getitem__(self, index: str) -> NDArray[np.int64]:
-        if index not in self._made:
-            self._made[index] = self._ways[index]()
-        return self._made[index]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ways)
-
-    def __len__(self) -> int:
-        return len(self._ways)
 
 
 class Joins:
@@ -91,7 +60,7 @@ class Joins:
         self._gone_through: dict[tuple[Relation, tuple[tuple[Scan, str], ...]], float | None] = {}
         self._counted: dict[tuple[Scan, str], NDArray[np.int64]] = {}
         self._too_large: list[frozenset[Relation]] = []
-        self._tables: dict[tuple[Join, frozenset[tuple[str, bytes]]], _Table] = {}
+        self._tables: dict[tuple[Join, frozenset[tuple[str, bytes]]], Table] = {}
 
     def size(self, relation: Relation) -> float | None:
         """Return how many combinations a relation has, exactly where the sample is everything; None where that takes too long to
@@ -155,7 +124,7 @@ class Joins:
         one, other = (self._fibres(scan, index).astype(np.float64) for scan in scans)
         return float(one @ other)
 
-    def _sample(self, relation: Relation) -> tuple[_Table, NDArray[np.float64]]:
+    def _sample(self, relation: Relation) -> tuple[Table, NDArray[np.float64]]:
         """Return some combinations of a relation, and for how many of all combinations each counts."""
         places = {(scan, index): scan.indices.index(index) for scan, index in sampled(relation, relation.kept)}
         outermost = sorted((pair for pair in places if places[pair] == min(places.values())), key=str)
@@ -170,7 +139,8 @@ class Joins:
         while wanted:
             weights = _weights(values, wanted, len(stored))
             try:
-                table = self._table(relation, {} if everything else {index: weights > 0})
+                marks = {} if everything else {index: weights > 0}
+                table = {index: np.flatnonzero(weights)} if self._are_values(relation, *pair) else self._table(relation, marks)
                 return table, weights[table[index]]
             except TooLarge:
                 wanted, everything = wanted if everything else wanted // 4, False
@@ -201,10 +171,28 @@ class Joins:
             return np.diff(below).astype(np.int64)
         short = Scan(scan.operand, scan.indices[: place + 2])
         if (short, index) not in self._counted:
-            self._counted[short, index] = np.bincount(self._scanned(short, {})[index], minlength=self._length(index))
+            rows = self._rows(short) if place == 1 else None
+            values = self._scanned(short, {})[index] if rows is None else rows[1]
+            self._counted[short, index] = np.bincount(values, minlength=self._length(index))
         return self._counted[short, index]
 
-    def _table(self, relation: Relation, marks: _Marks) -> _Table:
+    def _rows(self, scan: Scan) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Return where the rows of a matrix of compressed rows begin, and its column numbers; None of all else, and of what is large."""
+        tensor = _plain(self._operands[scan.operand])
+        kinds = tensor.format.levels
+        if len(scan.indices) != 2 or not kinds[0].full or kinds[1] != "compressed" or self._positions(scan) is None:
+            return None
+        pos, crd = tensor.levels[1].parts["pos"], tensor.levels[1].parts["crd"]
+        return None if max(level_extent(tensor, 0), len(crd)) > MOST_STORED else (pos, crd)
+
+    def _are_values(self, relation: Relation, scan: Scan, index: str) -> bool:
+        """Whether the combinations of a relation are the values of an index that have fibres in a scan."""
+        if not isinstance(relation, Join) or relation.parts != {scan} or relation.kept != {index}:
+            return False
+        ends = len(scan.indices) <= scan.indices.index(index) + 2  # else what is below a position may be empty
+        return ends and self._positions(scan) is not None and self._extents[index] <= MOST_STORED
+
+    def _table(self, relation: Relation, marks: Marks) -> Table:
         """Return the combinations of a relation all of whose values are marked."""
         own = {index: marked for index, marked in marks.items() if index in relation.kept}
         if isinstance(relation, Scan):
@@ -215,25 +203,39 @@ class Joins:
             found = self._met(relation, own)
         elif found is None:
             whole = self._table(relation.whole, own)
-            found = self._distinct({index: whole[index] for index in relation.kept})
+            kept = sorted(relation.kept, key=lambda index: (index not in own, index))
+            found = self._distinct({index: whole[index] for index in kept}, own)
         self._tables[key] = found  # the most recently used stands last
         if len(self._tables) > REMEMBERED:
             del self._tables[next(iter(self._tables))]
         return found
 
-    def _met(self, relation: Join, own: _Marks) -> _Table:
+    def _met(self, relation: Join, own: Marks) -> Table:
         """Return the combinations that all parts of a whole join have, those of marked values."""
         waiting = sorted(relation.parts, key=str)
-        table: _Table = {}
+        table: Table = {}
         while waiting:
             part = next((part for part in waiting if part.kept.intersection(table or own)), waiting[0])
             waiting.remove(part)
+            if table and isinstance(part, Scan) and (through := self._through_rows(table, part, own)) is not None:
+                table = through
+                continue
             known = {**own, **{index: self._marked(index, table[index]) for index in part.kept.intersection(table)}}
             found = self._table(part, known)
             table = self._joined(table, found) if table else found
         return table
 
-    def _scanned(self, scan: Scan, marks: _Marks) -> _Table:
+    def _through_rows(self, table: Table, scan: Scan, own: Marks) -> Table | None:
+        """Return a table joined with the rows of a matrix that it has the numbers of, of which nothing else is gone through; None of all
+        other operands."""
+        row, column = scan.indices if len(scan.indices) == 2 else ("", "")
+        if row not in table or column in table or column in own or (rows := self._rows(scan)) is None:
+            return None
+        pos, crd = rows
+        begins = pos[:-1][table[row]]
+        return widened(table, pos[1:][table[row]] - begins, lambda: begins, {column: lambda: crd})
+
+    def _scanned(self, scan: Scan, marks: Marks) -> Table:
         tensor, walk = _plain(self._operands[scan.operand]), Walk()
         kinds = tensor.format.levels[: len(scan.indices)]
         for level, (kind, index) in enumerate(zip(kinds, scan.indices, strict=True)):
@@ -251,7 +253,7 @@ class Joins:
         table = {index: column.astype(np.int64, copy=False) for index, column in zip(scan.indices, walk.columns, strict=True)}
         return table if all(map(tensor.format.unique, range(len(kinds)))) else self._distinct(table)
 
-    def _joined(self, one: _Table, other: _Table) -> _Table:
+    def _joined(self, one: Table, other: Table) -> Table:
         shared = [index for index in one if index in other]
         mine, theirs = self._keys(one, shared), self._keys(other, shared)
         if prod(self._extents[index] for index in shared) > MOST_EXTENT:  # number the keys that exist
@@ -261,43 +263,29 @@ class Joins:
             mine = np.where(found, places, len(distinct))
         each = np.bincount(theirs, minlength=int(mine.max(initial=0)) + 1)
         counts = each[mine]
-        total = int(counts.sum())
-        if total > MOST_ROWS:
-            raise TooLarge
 
         @cache
-        def right() -> NDArray[np.int64]:
-            begins, order = (np.cumsum(each) - each)[mine], np.argsort(theirs, kind="stable")
-            return order[np.arange(total) + np.repeat(begins + counts - np.cumsum(counts), counts)]
+        def order() -> NDArray[np.int64]:
+            return np.argsort(theirs, kind="stable")
 
-        return _Columns(
-            {index: lambda index=index: np.repeat(one[index], counts) for index in one}
-            | {index: lambda index=index: other[index][right()] for index in other if index not in one}
-        )
+        others = {index: lambda index=index: other[index][order()] for index in other if index not in one}
+        return widened(one, counts, lambda: (np.cumsum(each) - each)[mine], others)
 
-    def _distinct(self, table: _Table) -> _Table:
-        keys, extents = self._keys(table, list(table)), [self._extents[index] for index in table]
-        if prod(extents) > _SPARSE * len(keys):
-            keys = keys.astype(np.int32) if prod(extents) < 2**31 else keys  # divided in a quarter of the time
-            keys = keys.take(stable_order(keys, prod(extents)))
-            keys = keys[first_places(keys)]
-        else:
-            marked = np.zeros(prod(extents), bool)
-            marked[keys] = True
-            keys = np.flatnonzero(marked)
-        steps = [prod(extents[place:]) for place in range(len(extents) + 1)]
-        return _Columns({index: lambda steps=steps: _part(keys, *steps) for index, steps in zip(table, pairwise(steps), strict=True)})
+    def _distinct(self, table: Table, marks: Marks | None = None) -> Table:
+        """Return the combinations of a table once, in order; all values of indices with marks are marked."""
+        self._check_keys(table)
+        return distinct(table, self._extents, {index: marked for index, marked in (marks or {}).items() if index in table})
 
-    def _keys(self, table: _Table, indices: list[str]) -> NDArray[np.int64]:
+    def _keys(self, table: Table, indices: list[str]) -> NDArray[np.int64]:
         """Return one number for the values of some indices in every row."""
-        if prod(self._extents[index] for index in indices) >= 2**63:
-            raise TooLarge
+        self._check_keys(indices)
         if not indices:
             return np.zeros(len(next(iter(table.values()))), np.int64)
-        keys = table[indices[0]]
-        for index in indices[1:]:
-            keys = keys * self._extents[index] + table[index]
-        return keys
+        return numbers(table, indices, [self._extents[index] for index in indices])
+
+    def _check_keys(self, indices: Iterable[str]) -> None:
+        if prod(self._extents[index] for index in indices) >= 2**63:
+            raise TooLarge
 
     def _marked(self, index: str, values: NDArray[np.int64]) -> NDArray[np.bool_]:
         marked = np.zeros(self._length(index), bool)
@@ -327,9 +315,3 @@ def _weights(values: NDArray[np.int64], wanted: int, extent: int) -> NDArray[np.
     if len(rest):
         weights[rest[((np.arange(places) + 0.5) * len(rest) / places).astype(np.int64)]] = len(rest) / places
     return weights
-
-
-def _part(keys: NDArray[Any], around: int, step: int) -> NDArray[np.int64]:
-    """Return the values of an index in the numbers of rows, which repeat after so many numbers and last for so many."""
-    inside = keys % around if len(keys) and keys[-1] >= around else keys  # they are in order
-    return (inside // step if step > 1 else inside).astype(np.int64, copy=False)

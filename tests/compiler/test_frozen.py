@@ -163,6 +163,34 @@ def test_defaults_that_could_change_are_refused() -> None:
         fields(frozen(type("Wrong", (), {"__annotations__": {"x": list}, "x": []})))
 
 
+def test_to_make_and_show_objects_fields_need_not_be_found() -> None:
+    @frozen
+    class Made:
+        x: int
+        y: int = 2
+
+    assert repr(Made(1)).endswith("Made(x=1, y=2)")
+    assert (Made(1, 3).y, Made(y=4, x=1).x) == (3, 1)
+    assert not isinstance(vars(Made)["__dataclass_fields__"], dict)
+    with pytest.raises(TypeError, match="missing 1 required"):
+        Made()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Made(1, z=3)  # type: ignore[call-arg]
+
+    @frozen
+    class Shown(Made):
+        hidden: int = field(default=3, repr=False)
+
+    assert repr(Shown(1)).endswith("Shown(x=1, y=2)")
+
+    @frozen
+    class Quiet:
+        x: int
+        made: ClassVar[int] = 0
+
+    assert repr(Quiet(1)).endswith("Quiet(x=1)")
+
+
 def test_fields_of_a_class_are_found_when_somebody_asks() -> None:
     @frozen
     class Base:

@@ -66,7 +66,7 @@ def test_what_an_operand_stores_below_each_value_is_counted_once(monkeypatch: py
     scanned: list[Scan] = []
     scan = Joins._scanned
     monkeypatch.setattr(Joins, "_scanned", lambda joins, one, marks: (None if marks else scanned.append(one)) or scan(joins, one, marks))
-    matrix = st.tensor(PATTERNS["uniform"])
+    matrix = st.tensor(PATTERNS["uniform"], "dcsr")
     joins = Joins({"A": matrix, "B": matrix}, dict.fromkeys("ikj", N))
     one, other = Scan("A", ("i", "k")), Scan("B", ("j", "k"))
     for parts in ({one}, {one, other}, {other}):

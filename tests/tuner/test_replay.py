@@ -200,7 +200,7 @@ def test_recordings_hold_until_a_source_changes(looked: list[str], monkeypatch: 
     look(like(matrix(1)))
     assert len(looked) == 1
     sources._state.cache_clear()
-    monkeypatch.setattr(sources, "_now", lambda path: (0, 0) if path.endswith("sketches.py") else sources.first_states()[path])
+    monkeypatch.setattr(sources, "_now", lambda path, _: (0, 0) if path.endswith("sketches.py") else sources.first_states()[path])
     look(like(matrix(1)))
     sources._state.cache_clear()
     assert len(looked) == 2

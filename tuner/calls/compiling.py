@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from .operands import Boundary, Shape
-
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from ...compiler.format import Format
     from ...compiler.kernel import Kernel
     from ...compiler.schedule.schedule import Schedule
+    from .operands import Boundary, Shape
 
 
 def compile(  # noqa: A001  # the contract's name

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 from .evaluating import evaluate
-from .operands import DenseFormat, SparseFormat, tensor
+from .operands import tensor
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...compiler.format import Format
     from ...compiler.schedule.schedule import Schedule
     from ...compiler.storage.tensor import Tensor
+    from .operands import DenseFormat, SparseFormat
 
 
 @overload

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 from . import lookups
-from .operands import Boundary, DenseFormat, Shape, SparseFormat, from_paths, on_pattern
+from .operands import from_paths, on_pattern
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...compiler.format import Format
     from ...compiler.schedule.schedule import Schedule
     from ...compiler.storage.tensor import Tensor
+    from .operands import Boundary, DenseFormat, Shape, SparseFormat
 
 
 @cache

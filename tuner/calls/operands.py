@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Literal, TypeAlias
+
     from numpy.typing import DTypeLike
 
     from ...compiler.format import Format
     from ...compiler.storage.tensor import Tensor
 
-DenseFormat: TypeAlias = Literal["dense"]
-Boundary: TypeAlias = Literal["fill", "wrap"] | Mapping[str, Literal["fill", "wrap"]] | None
-Shape: TypeAlias = Mapping[str, int | Sequence[int]]
-SparseFormat: TypeAlias = Literal["csr", "csc", "dcsr", "dcsc", "coo", "csf", "compressed"]
+    DenseFormat: TypeAlias = Literal["dense"]
+    Boundary: TypeAlias = Literal["fill", "wrap"] | Mapping[str, Literal["fill", "wrap"]] | None
+    Shape: TypeAlias = Mapping[str, int | Sequence[int]]
+    SparseFormat: TypeAlias = Literal["csr", "csc", "dcsr", "dcsc", "coo", "csf", "compressed"]
 
 
 def tensor(

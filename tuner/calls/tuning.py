@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
 from . import lookups
-from .operands import Boundary, Shape, from_paths, on_pattern
+from .operands import from_paths, on_pattern
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..match import Match
     from ..progress import Progress
     from ..tune_result import TuneResult
+    from .operands import Boundary, Shape
 
 
 def lookup(

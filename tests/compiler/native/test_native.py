@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import subprocess
 import sys
 import time
@@ -188,6 +189,17 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BuildError, match="apt install gcc"):
         find_compiler()
     assert available_compilers() == ()
+
+
+@pytest.mark.parametrize("path", ["", "{}", "{}:/bin", "/nonexistent::{}", "{}/below:{}"])
+@pytest.mark.parametrize("name", ["one", "two", "below", "sh", "./one", "below/one"])
+def test_programs_are_those_that_which_finds(name: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "below").mkdir()
+    for place, mode in (("one", 0o644), ("below/one", 0o755), ("two", 0o755)):
+        (tmp_path / place).touch(mode)
+    monkeypatch.chdir(tmp_path / "below")
+    monkeypatch.setenv("PATH", path.format(tmp_path, tmp_path))
+    assert toolchain._program(name) == shutil.which(name)
 
 
 @pytest.mark.parametrize("name", ["/nonexistent/cc", "", "   ", "'unclosed"])

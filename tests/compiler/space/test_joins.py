@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import sparsetune as st
 from sparsetune.compiler.space import joins as module
+from sparsetune.compiler.space import tables
 from sparsetune.compiler.space.joins import Joins
 from sparsetune.compiler.space.relations import Scan, join
 
@@ -128,12 +129,29 @@ def test_indices_of_huge_extents_have_no_tables() -> None:
 def test_columns_that_nobody_reads_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of combinations needs one column of a join."""
     made: list[str] = []
-    read = module._Columns.__getitem__
-    monkeypatch.setattr(module._Columns, "__getitem__", lambda table, index: made.append(index) or read(table, index))
+    read = tables._Columns.__getitem__
+    monkeypatch.setattr(tables._Columns, "__getitem__", lambda table, index: made.append(index) or read(table, index))
     matrix = st.tensor(np.eye(5) + np.eye(5, k=1), "csr")
     sizes = Joins({"A": matrix, "B": matrix}, dict.fromkeys("ijk", 5))
     assert sizes.size(join([Scan("A", ("i", "k")), Scan("B", ("i", "k"))])) == 9
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_compressed_rows_are_found_by_their_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are gone through in part only, and all sizes are those of other formats, which are gone through whole."""
+    walked: list[Scan] = []
+    scanned = Joins._scanned
+    monkeypatch.setattr(Joins, "_scanned", lambda self, scan, marks: walked.append(scan) or scanned(self, scan, marks))
+    one = _ones(_pattern(name))
+    relations = [*(join({A, B}, frozenset(kept)) for kept in ("ikj", "ij", "i")), *(join({B}, frozenset(kept)) for kept in "jk")]
+    found = []
+    for form in ("csr", "dcsr"):
+        operands = {"A": st.tensor(one, "csr"), "B": st.tensor(one, form)}
+        joins = Joins(operands, dict.fromkeys("ijk", N))
+        found.append([joins.size(relation) for relation in relations])
+        assert (B in walked) == (form != "csr")
+    assert found[0] == found[1]
 
 
 def test_a_product_through_hubs_is_exact_however_few_rows_a_sample_has() -> None:
