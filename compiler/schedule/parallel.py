@@ -33,7 +33,7 @@ _OVER_VARIABLE = ("temporary", "parallel_reduction")
 
 
 def check_units(program: Program, target: str, units: Collection[str]) -> None:
-    """Refuse a program with a loop on a unit that its target does not have.
+    """Refuse a program with a loop on a unit that its target does not have, or with a C compiler where units are those of a GPU.
 
     Args:
         program: a scheduled program.
@@ -42,8 +42,10 @@ def check_units(program: Program, target: str, units: Collection[str]) -> None:
 
     Raises:
         BuildError: the unit is one of GPUs, and this machine has none.
-        ScheduleError: the target has no such unit.
+        ScheduleError: the target has no such unit, or no C compiler.
     """
+    if program.build != (None, None) and units and all(UNITS[unit].member for unit in units):
+        raise ScheduleError(f"build(...) names a C compiler, and kernels for target {target} are not compiled by one; leave it out")
     for loop in walk(program.statement):
         if isinstance(loop, Forall) and loop.tag.unit is not None and loop.tag.unit not in units:
             wish, those = f"parallelize({loop.index}, {loop.tag.unit})", ", ".join(sorted(units)) or "none"

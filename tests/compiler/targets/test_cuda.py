@@ -221,3 +221,8 @@ def test_texts_of_every_stage_are_read_back(name: str) -> None:
 def test_loop_nests_say_what_a_warp_or_thread_has(unit: str, shown: str) -> None:
     kernel = st.compile(SPMV, {"A": "csr"}, schedule=f"parallelize(i, {unit}, {shown})", target="cuda", arch="sm_90")
     assert kernel.loop_nest.splitlines()[0] == f"for i  [{unit}, {' '.join(reversed(shown.split(', ')))}]:"
+
+
+def test_a_c_compiler_is_refused_as_it_compiles_no_kernels_for_gpus() -> None:
+    with pytest.raises(st.ScheduleError, match=r"^build\(...\) names a C compiler, and kernels for target cuda are not compiled by one"):
+        st.compile(SPMV, {"A": "csr"}, schedule='build(gcc, "-O3")', target="cuda", arch="sm_90")
