@@ -11,7 +11,7 @@ from ...compiler.errors import BuildError
 from ...compiler.evaluate import compile_kernel
 from ...compiler.frozen import frozen
 from ...compiler.kernel import Kernel
-from ...compiler.native.devices import architecture_here, gpu_state
+from ...compiler.native.devices import architecture_here, gpu_state, require_gpu
 from ...compiler.storage.tensor import Tensor
 from ...compiler.targets.cuda import load_library, load_on_device
 from ...compiler.targets.cuda_launch import CudaKernel, CudaLaunch
@@ -41,6 +41,7 @@ class Device:
             if compiler is None:
                 raise BuildError("no C++ compiler was found (g++)")
             return cls(target, "the executor, on a processor", compiler)
+        require_gpu("target cuda", "--target cuda-executor runs the kernels on the processor")
         arch, state = architecture_here(), gpu_state()
         return cls(target, f"{state['name']}, driver {state['driver_version']}" if state else arch, arch)
 

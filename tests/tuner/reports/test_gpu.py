@@ -236,6 +236,7 @@ def test_a_machine_without_a_gpu_is_told_so(tmp_path: Path, monkeypatch: pytest.
     done = CliRunner().invoke(gpu.main, ["machine", "--folder", str(tmp_path)])
     assert done.exit_code == 1
     assert done.output.startswith("Error: target cuda needs an NVIDIA GPU")
+    assert done.output.endswith("; --target cuda-executor runs the kernels on the processor\n")
 
 
 def test_square_inputs_are_multiplied_by_themselves() -> None:
