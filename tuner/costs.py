@@ -28,9 +28,9 @@ from .cut_rows import CutRows
 from .encodings import converted_operands
 from .problem import Problem
 from .products import Products
-from .recording import log2
 from .routines import matrix_product
 from .stepping import Stepping
+from .steps import log2
 
 _HALVED = 2.0  # operations that adding one half of a vector to the other costs
 _STEP = 2.0  # operations that going on to the next stored coordinate costs

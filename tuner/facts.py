@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler.storage.positions import stored_prefixes
-from .recording import RecordedOperand, asks
+from .steps import Asked, asks
 
 
 @asks
@@ -46,6 +46,6 @@ def shape(operand: Any) -> tuple[int, ...]:
 
 def positions(operand: Any) -> tuple[float, ...]:
     """Return how many positions each level of an operand has, outermost first."""
-    if isinstance(operand, RecordedOperand):
+    if isinstance(operand, Asked):
         return tuple(position_count(operand, level) for level in range(len(operand.format.levels)))
     return stored_prefixes(operand)

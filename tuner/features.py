@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ..compiler.frozen import frozen
 from ..compiler.storage.positions import level_extent
-from .recording import RecordedOperand, asks, root
-from .recording import log2 as logarithm
+from .steps import Asked, asks, root
+from .steps import log2 as logarithm
 
 if TYPE_CHECKING:
     from ..compiler.storage.tensor import Tensor
@@ -59,7 +59,7 @@ _known: weakref.WeakKeyDictionary[Tensor, OperandFeatures] = weakref.WeakKeyDict
 
 def operand_features(tensor: Tensor) -> OperandFeatures:
     """Return the features of an operand; dense ones have none beside their extents."""
-    if isinstance(tensor, RecordedOperand):
+    if isinstance(tensor, Asked):
         found = tensor.by_format(operand_features)
         return OperandFeatures(tuple((name, feature(tensor, place)) for place, (name, _) in enumerate(found.values)), found.pattern)
     found = _known.get(tensor)

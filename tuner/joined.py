@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..compiler.space.joins import Joins
 from ..compiler.space.relations import Join, Relation, Scan
-from .recording import Recording
+
+if TYPE_CHECKING:
+    from .recording import Recording
 
 _UNTOLD = -1.0  # what takes too long to find out
 

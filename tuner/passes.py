@@ -15,7 +15,7 @@ from ..compiler.space.distances import FAR, LINE, MEMORY
 from ..compiler.views import View
 from .iterations import Iterations
 from .problem import Problem
-from .recording import log2
+from .steps import log2
 
 _LINE_BYTES = 64
 _STREAMED = 2.0**18  # elements of a filter up to which hardware fetches its rows in time from beyond the second level of cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..compiler.frozen import frozen
-from .recording import hypotenuse
+from .steps import hypotenuse
 
 LINE = 64
 """Bytes of a line of a cache, the least that a prefetch brings."""

@@ -11,30 +11,13 @@ what no question tells, gets it and thereby spoils the recording, which then is 
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-Arguments = ParamSpec("Arguments")
+from .steps import COMPARISONS, OPERATIONS, Asked, Noted, Step
+
 Answer = TypeVar("Answer")
-
-Step = list[Any]
-"""A step of a recording: ``["ask", question, operand, *places]``, ``["=", constant]``, ``[operation, *places]``, or a comparison
-``["?", comparison, left place, right place, outcome, other]``. All but comparisons have a value, and the place of a value is its number."""
-
-OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
-    "**": operator.pow, "negative": operator.neg, "size": abs, "round": round, "ceil": math.ceil, "log2": math.log2, "root": math.sqrt,
-    "hypotenuse": math.hypot,
-}  # fmt: skip
-"""Operations on numbers, by the names that they have in steps."""
-
-COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
-"""Comparisons of numbers, by their names."""
 
 _UNKNOWN = 0  # no recording has this outcome of a comparison: see ``replay.Recordings``
 
@@ -82,7 +65,7 @@ class Recording:
         return found
 
 
-class Recorded:
+class Recorded(Noted):
     """A number with its place in a recording."""
 
     __slots__ = ("place", "recording", "value")
@@ -165,7 +148,7 @@ for _name, _method in {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq",
     setattr(Recorded, f"__{_method}__", _comparing(_name))
 
 
-class RecordedOperand:
+class RecordedOperand(Asked):
     """Stands for an operand while a recording is made. It tells what depends on the operand's format alone, and answers questions."""
 
     def __init__(self, recording: Recording, name: str, tensor: Any) -> None:
@@ -186,19 +169,6 @@ class RecordedOperand:
         return self._recording.asked(name, self._name, arguments, question(self._tensor, *map(plain, arguments)))
 
 
-def asks(question: Callable[Concatenate[Any, Arguments], Answer]) -> Callable[Concatenate[Any, Arguments], Answer]:
-    """Make a function that returns a number, of an operand and of further numbers, one that is a step of recordings. It must depend on
-    the operand's format, extents and stored coordinates alone, and be in a module of this folder that needs few imports."""
-
-    @wraps(question)
-    def answered(operand: Any, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Any:
-        if isinstance(operand, RecordedOperand) and not named:
-            return operand.answer(question, arguments)
-        return question(operand, *arguments, **named)
-
-    return answered
-
-
 def plain(value: Any) -> Any:
     """Return a number without its place."""
     return value.value if isinstance(value, Recorded) else value
@@ -207,19 +177,3 @@ def plain(value: Any) -> Any:
 def fixed(value: Any) -> Any:
     """Return a plain number where a recording holds for this very number only."""
     return value.value if isinstance(value, Recorded) and value == value.value else value
-
-
-def log2(value: Any) -> Any:
-    """Return the base-2 logarithm of a number."""
-    return value.made("log2", value) if isinstance(value, Recorded) else math.log2(value)
-
-
-def root(value: Any) -> Any:
-    """Return the square root of a number."""
-    return value.made("root", value) if isinstance(value, Recorded) else math.sqrt(value)
-
-
-def hypotenuse(one: Any, other: Any) -> Any:
-    """Return the length of the hypotenuse over two sides of a right angle."""
-    recorded = one if isinstance(one, Recorded) else other
-    return recorded.made("hypotenuse", one, other) if isinstance(recorded, Recorded) else math.hypot(one, other)

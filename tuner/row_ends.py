@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ..compiler.frozen import frozen
 from ..compiler.ir.limits import AVERAGE_STEADY, BESIDE, FEWEST, ROWS, SHORT, STEADY, STEADY_SHORT
 from ..compiler.storage.positions import stored_prefixes
-from .recording import asks
 from .remembered import remembered
+from .steps import asks
 from .surprises import surprising_share
 
 if TYPE_CHECKING:

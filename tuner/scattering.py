@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.storage.positions import level_extent
-from .recording import asks
 from .remembered import remembered
+from .steps import asks
 
 if TYPE_CHECKING:
     from ..compiler.storage.tensor import Tensor
 
 _STRETCHES = 16  # between fewer there may be the few long rows of a matrix, which choose what no other row does
 _MOST = 2**17  # most coordinates that are looked at, in all halves together
+_AT_ONCE = 2**15  # rows, or coordinates of a half, that are looked at at once: between few, most time goes into beginning
 _HALF = 2 / 3  # a half in parts of what the cache holds
 _TRIES, _ENOUGH = 4, 1.15  # tries to find a half of the right size, and how far off it may be
 _STREAMS = 4  # streams at a time that hardware tells apart: planes of a grid of three dimensions, and one more
@@ -56,22 +57,29 @@ def _scattered(coordinates: NDArray[Any], places: int, rows: float, beside: floa
     count, half = len(coordinates), _half(coordinates, places, rows, beside, together)
     if half == 0:
         return 0.0
-    missed, stretches = 0, min(_STRETCHES, max(1, _MOST // half))
+    stretches = min(_STRETCHES, max(1, _MOST // half))
     begins = ((np.arange(stretches) + 0.5) / stretches * (count - 2 * half)).astype(np.int64)
     begins = begins[np.diff(begins, prepend=-1) > 0]  # they are sorted: a fraction of the time of ``np.unique``
-    turn = np.zeros(places, dtype=np.int32)
-    for begin in begins:
-        chosen = coordinates[begin : begin + 2 * half].astype(np.int64)  # a half of the time where these are indices
-        chosen = chosen if together == 1 else chosen // together
-        first, second = chosen[:half], chosen[half:]
-        known, asked = np.zeros(places, dtype=bool), np.zeros(places, dtype=bool)
-        known[first] = True
-        late = np.flatnonzero(~known[second])
-        asked[second[late]] = True
-        new = np.flatnonzero(asked)
-        turn[second[late[::-1]]] = late[::-1]  # of a row that is chosen more than once the first time stays
-        missed += len(new) - _streamed(new, turn[new])
+    several = max(1, _AT_ONCE // max(places, half))
+    groups = (begins[first : first + several] for first in range(0, len(begins), several))
+    missed = sum(_missed(coordinates, group, half, places, together) for group in groups)
     return missed / (len(begins) * half)
+
+
+def _missed(coordinates: NDArray[Any], begins: NDArray[np.int64], half: int, places: int, together: int) -> int:
+    """Return how many coordinates are waited for in the second halves of some stretches. Each stretch has rows of its own: those of
+    one begin behind those of the one before, and are no neighbours of these."""
+    chosen = coordinates[begins[:, None] + np.arange(2 * half)].astype(np.int64)  # a half of the time where these are indices
+    chosen = (chosen if together == 1 else chosen // together) + (places + 1) * np.arange(len(begins))[:, None]
+    first, second = chosen[:, :half].ravel(), chosen[:, half:].ravel()
+    known, asked = np.zeros((2, (places + 1) * len(begins)), dtype=bool)
+    known[first] = True
+    late = np.flatnonzero(~known[second])
+    asked[second[late]] = True
+    new = np.flatnonzero(asked)
+    turn = np.empty(len(asked), dtype=np.int32)
+    turn[second[late[::-1]]] = late[::-1]  # of a row that is chosen more than once the first time stays
+    return len(new) - _streamed(new, turn[new])
 
 
 def _streamed(rows: NDArray[Any], turns: NDArray[Any]) -> int:

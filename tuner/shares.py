@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiler.storage.positions import level_extent
-from .recording import asks
 from .remembered import remembered
+from .steps import asks
 
 if TYPE_CHECKING:
     from ..compiler.storage.tensor import Tensor

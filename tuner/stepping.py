@@ -15,7 +15,7 @@ from ..compiler.space.relations import Scan, join
 from ..compiler.views import View
 from .facts import extent as extent_of
 from .iterations import Iterations
-from .recording import log2
+from .steps import log2
 
 _SUBSECTION = 12.0  # operations that finding where a subsection begins costs
 _HALVING = 20.0  # operations of each step of the binary searches for the begin and the end of a subsection, with mispredicted branches

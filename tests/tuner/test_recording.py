@@ -18,9 +18,10 @@ from sparsetune.tuner.facts import positions, shape, size
 from sparsetune.tuner.model import static_choice
 from sparsetune.tuner.problem import Problem
 from sparsetune.tuner.recorded_problem import recorded
-from sparsetune.tuner.recording import Recorded, RecordedOperand, Recording, fixed, hypotenuse, log2, plain, root
+from sparsetune.tuner.recording import Recorded, RecordedOperand, Recording, fixed, plain
 from sparsetune.tuner.replay import Operands, _question, followed
 from sparsetune.tuner.resolve import make_problem
+from sparsetune.tuner.steps import hypotenuse, log2, root
 
 NUMBERS = st_draw.integers(1, 10**9) | st_draw.floats(1e-9, 1e9)
 ARITHMETIC: list[Callable[[Any, Any], Any]] = [

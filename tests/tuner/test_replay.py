@@ -142,12 +142,12 @@ def test_what_is_refused_is_refused_again(looked: list[str]) -> None:
 
 
 DAMAGES = {
-    "empty": lambda text: "",
-    "cut": lambda text: text[: len(text) // 2],
-    "another number": lambda text: text.replace("1", "2", 1),
-    "another end": lambda text: text.replace('"end", "', '"end", "unroll(j, 2)'),
-    "no recording": lambda text: "0123\n[[]]",
-    "not text": lambda text: "\udcff",
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "another number": lambda content: content[:-40] + bytes([content[-40] ^ 1]) + content[-39:],
+    "another end": lambda content: content.replace(b"end", b"ask"),
+    "no recording": lambda content: b"0123\n[[]]",
+    "of an earlier version": lambda content: b"0123\n[[],[]]" + content,
 }
 
 
@@ -158,7 +158,7 @@ def test_damaged_files_are_made_anew(looked: list[str], tmp_path: Path, damage: 
     good = file.read_bytes()
     for other in (tmp_path / "answers").glob("*.json"):
         other.unlink()
-    file.write_bytes(DAMAGES[damage](good.decode()).encode(errors="surrogateescape"))
+    file.write_bytes(DAMAGES[damage](good))
     assert look(matrix(1)) == first
     assert len(looked) == 2
     assert file.read_bytes() == good
@@ -263,8 +263,8 @@ def test_processes_write_at_once_and_find_what_the_others_left(tmp_path: Path) -
 def test_recordings_do_not_depend_on_the_order_of_sets(looked: list[str], tmp_path: Path) -> None:
     for hashes in range(3):
         in_a_process(tmp_path / str(hashes), 0, hashes).communicate()
-    texts = {file.read_text() for file in tmp_path.glob(f"*/*{answers.RECORDINGS}")}
-    assert len(texts) == 1
+    contents = {file.read_bytes() for file in tmp_path.glob(f"*/*{answers.RECORDINGS}")}
+    assert len(contents) == 1
 
 
 def test_the_last_inputs_in_a_process_do_not_matter(looked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
