@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..compiler.native.machine import this_machine
 from ..compiler.notation.nodes import Access, accesses
@@ -67,14 +67,31 @@ def missed_share(problem: Problem, operand: Tensor, name: str, cache: int, index
         return 0.0
     row = max(size(operand) / max(1, problem.extents[index]), 1.0)
     beside = (problem.nbytes - size(operand) + result_bytes(problem)) / max(1, position_count(tensor, level))
-    return scattered_share(tensor, level, cache / row, row / LINE, beside / row)
+    return scattered_share(tensor, level, _room(problem, name, cache, row, tensor, level) / row, row / LINE, beside / row)
 
 
-def waits_beside(problem: Problem, name: str, cache: int, tensor: Tensor, level: int) -> float:
+def _room(problem: Problem, name: str, cache: int, row: float, tensor: Tensor, level: int) -> float:
+    """Return the bytes of a cache that are left for rows of an operand, chosen by a level of a tensor, while the
+    tensor chooses rows of other operands too: what these leave when they lie in it as a whole, and at least a share by the bytes chosen."""
+    sizes, chosen = [], []
+    for index, stored, chooser in chosen_by(problem, tuple(problem.extents)):
+        for other in {access.tensor for access in accesses(problem.assignment.value) if index in access.indices} - {name}:
+            operand = problem.operand(other)
+            if stored is tensor and operand is not None and operand.format.is_dense:
+                sizes.append(size(operand))
+                chosen.append(size(operand) / max(1, problem.extents[index]) * position_count(tensor, chooser))
+    if not sizes:
+        return cache
+    own = row * position_count(tensor, level)
+    return max(cache - sum(sizes), cache * (own / (own + sum(chosen))))
+
+
+def waits_beside(problem: Problem, name: str, cache: int, tensor: Tensor, level: int, asked: Sequence[str] = ()) -> float:
     """Return in which share of a level's coordinates, which choose rows of an operand, a loop waits for a row of another operand besides,
-    from outside a cache of so many bytes: one that a loop around it chose, for the first entry of each of its fibres."""
+    from outside a cache of so many bytes: one that a loop around it chose, for the first entry of each of its fibres. Loops do not wait for
+    rows of operands that are ``asked`` for ahead."""
     beside = 0.0
-    for other in {access.tensor for access in accesses(problem.assignment.value)} - {name}:
+    for other in {access.tensor for access in accesses(problem.assignment.value)}.difference((name, *asked)):
         operand = problem.operand(other)
         if operand is not None and operand.format.is_dense:
             outer = (where for where in chosen_by(problem, tuple(problem.extents)) if where[1] is tensor and where[2] < level)

@@ -10,6 +10,9 @@ from .steps import hypotenuse
 LINE = 64
 """Bytes of a line of a cache, the least that a prefetch brings."""
 
+LEAST_GAIN = 1.02
+"""Speed that a prefetch or sums one by one have to promise, over that without them."""
+
 _REACHED = 1.0, 1.5, 3.0, 30.0
 """Time of a row that is in the first level of cache, in the second, in the last, and in memory, over that of the first."""
 
@@ -17,6 +20,9 @@ _ELEMENT = 1.3  # operations of the model for each element of a row that is mult
 _WAITING = 0.6  # how long other work waits for a row from outside the second level of cache, over its own time
 _ASKED = 5120  # bytes from outside the first level of cache that are best asked for ahead: so many lines can be under way
 _ROOM = 0.5  # share of the first level of cache that may hold rows until they are used
+_FIBRES = 0.97, 1.0, 1.12, 1.2
+"""Speed with prefetches of the rows that fibres choose over that without, where all come from the first level of cache, the second one, the
+last one, or memory. These rows are waited for where a fibre ends: how many entries one has cannot be foretold."""
 _OFTEN = 0.25  # share of an operand's rows from outside the first level of cache from which on a loop waits for them
 
 
@@ -84,6 +90,12 @@ def time_of_prefetches(
     *fetched, waited = (time / gain for time, gain in zip(times, gained, strict=True))
     asking, silent = hypotenuse(sum(fetched), waited), sum(times)
     return (own * asking + 1 - own) / (own * silent + (1 - own) * (1 + _WAITING * outside))
+
+
+def time_of_fibre_prefetches(near: float, outside: float, far: float) -> float:
+    """Return the time of a loop over fibres that prefetches the rows they choose over that of one that does not; arguments are those of
+    ``time_of_prefetches``."""
+    return sum(share / gain for share, gain in zip((1 - near, near - outside, outside - far, far), _FIBRES, strict=True))
 
 
 def distance_ahead(choices: tuple[int, ...], usual: int, gathered: Gathered, cache: int) -> int:

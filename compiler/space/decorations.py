@@ -20,6 +20,7 @@ from ..schedule.addresses import Address, chain, everywhere, frames, leaves, pat
 from ..schedule.context import names_of
 from ..schedule.dependence import graph_of
 from ..schedule.iteration import inlined, producers_inside
+from ..units import UNITS
 from ..workspaces import keeping_kinds
 from .calls import calls, label_of
 from .situation import Situation, Structure, format_read, result_leaf
@@ -28,7 +29,7 @@ from .template import Hole, Part, opened
 CHUNKING = Hole("chunking", (("dynamic", 64), ("static", None), ("dynamic", 16), ("dynamic", 256), ("guided", 16), ("dynamic", 1)))
 RACE = Hole("race", ("atomics", "temporary"))
 ROW_DISTANCES = (8, 16, 4, 32)  # prefetch so many stored entries ahead, in the innermost loop over them
-FIBRE_DISTANCES = (2, 4)  # the same in loops further out
+FIBRE_DISTANCES = (8, 4, 2)  # the same in loops further out
 ENTRY_DISTANCES = (512, 1024, 128)  # prefetch the entries themselves so many ahead, where a loop goes through them in order
 UNROLLS = (4, 2, 8)
 UNROLL = "unroll_"
@@ -210,6 +211,11 @@ def _has_short_rows(leaf: Assign, loop: str, graph: Provenance, situation: Situa
 def vector_of(label: str) -> str:
     """Return the name of the hole of the vectors of a sum over a loop."""
     return f"vector_{label}"
+
+
+def shared_loop(directives: Sequence[d.Directive]) -> d.Parallelize | None:
+    """Return the directive that gives a loop to threads."""
+    return next((one for one in directives if isinstance(one, d.Parallelize) and UNITS[one.unit].is_thread), None)
 
 
 def stream_of(tensor: str, label: str) -> str:

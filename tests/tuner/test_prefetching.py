@@ -13,7 +13,7 @@ from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.constants import Constants
-from sparsetune.tuner.gathers import scattered_share
+from sparsetune.tuner.gathers import chosen_by, missed_share, scattered_share, waits_beside
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.prefetches import Gathered, own_share, time_of_prefetches
 from sparsetune.tuner.resolve import make_problem
@@ -97,7 +97,7 @@ def test_short_rows_that_share_a_line_come_together() -> None:
 def test_rows_of_meshes_are_asked_for_and_those_of_bands_are_not(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call reads each row from memory once, where the last level of cache has no room for all operands and the result together."""
     machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**18, 64, 1), CacheLevel(3, 2**23, 64, 2)))
-    for module in ("parameters", "gathers"):
+    for module in ("ahead", "gathers"):
         monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     grid = generate("random:stencil5:120x120", "csr")
     for columns, asked in ((4, False), (24, True)):  # of 0.5 and 2.8 megabytes, half a level
@@ -108,11 +108,11 @@ def test_rows_of_meshes_are_asked_for_and_those_of_bands_are_not(threads: int, m
 def test_rows_are_prefetched_where_no_cache_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that the last level holds are near enough on this machine, which has two."""
     constants = Constants(prefetch_hit=0.9, prefetch_miss=1.0, prefetch_far=1.3)
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: constants)
     matrix = generate("random:uniform:20000x20000:nnz=1e5", "csr")
     for last, expected in ((2**22, True), (2**25, False)):  # half of which has room for the 11 million bytes of operands and result, or not
         machine = replace(this_machine(), caches=(CacheLevel(2, 2**18, 64, 1), CacheLevel(3, last, 64, 2)))
-        for module in ("parameters", "gathers"):
+        for module in ("ahead", "gathers"):
             monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda machine=machine: machine)
         for threads in (1, 2):
             assert ("prefetch(j, X" in str(model_choice(spmm(matrix, threads=threads)))) == expected
@@ -122,9 +122,9 @@ def test_rows_are_prefetched_where_no_cache_holds_them(monkeypatch: pytest.Monke
 def test_rows_that_are_summed_up_are_prefetched_from_nearer_by(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An inner product of two rows takes longer than what an addition of one to another takes, so that fewer are on their way."""
     constants = Constants(prefetch_miss=1.0, summed_miss=1.3)
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: constants)
     machine = replace(this_machine(), caches=(CacheLevel(2, 2**18, 64, 1), CacheLevel(3, 2**25, 64, 2)))
-    for module in ("parameters", "gathers"):
+    for module in ("ahead", "gathers"):
         monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     matrix, rows = generate("random:uniform:20000x20000:nnz=1e5", "csr"), np.ones((20_000, 20))
     products = make_problem("C(i,j) = A(i,j) * U(i,k) * V(j,k)", {"A": matrix, "U": rows, "V": rows}, "csr", threads=threads)
@@ -141,11 +141,61 @@ def test_short_rows_and_few_of_many_are_asked_for_farther_ahead(
     share: float, columns: int, ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So many that come from outside the first level of cache are best under way, and all have room there until they are used."""
-    monkeypatch.setattr("sparsetune.tuner.parameters.level_bytes", {1: 2**15, 2: 2**20}.__getitem__)
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_far=1.3))
+    monkeypatch.setattr("sparsetune.tuner.ahead.level_bytes", {1: 2**15, 2: 2**20}.__getitem__)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: Constants(prefetch_far=1.3))
     monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert f"prefetch(j, X, {ahead})" in str(model_choice(spmm(matrix, columns)))
+
+
+def mttkrp(extents: tuple[int, int, int], columns: int, nnz: int, threads: int = 1) -> str:
+    """Return what is chosen for an MTTKRP with a tensor of few entries a fibre, with a second level of cache of 256 KiB."""
+    i, j, k = extents
+    tensor = generate(f"random:uniform:{i}x{j}x{k}:nnz={nnz}", "csf")
+    operands = {"T": tensor, "B": np.ones((j, columns)), "C": np.ones((k, columns))}
+    return str(model_choice(make_problem("A(i,r) = T(i,j,k) * B(j,r) * C(k,r)", operands, threads=threads)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_fibres_choose_are_asked_for_ahead(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they come from outside the second level of cache, and have more than one line. Then the rows of entries are too: before, loops
+    would still have waited for those of fibres."""
+    machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**18, 64, 1), CacheLevel(3, 2**25, 64, 2)))
+    for module in ("ahead", "gathers"):
+        monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", Constants)
+    far = mttkrp((300, 8000, 8000), 32, 60_000, threads)
+    assert "prefetch(j, B, 8)" in far
+    assert "prefetch(k, C, 8)" in far, "alone 16 rows of 256 bytes would be asked for"
+    assert "prefetch(j, B, 4)" in mttkrp((300, 8000, 8000), 128, 60_000, threads), "rows of 1 KiB: not so many are under way"
+    assert "prefetch(j" not in mttkrp((300, 250, 8000), 32, 60_000, threads), "most of what lies in the second level is near enough"
+    assert "prefetch(j" not in mttkrp((300, 40_000, 8000), 8, 60_000, threads), "asking for a row of one line takes as long as loading it"
+
+
+def test_rows_of_several_operands_share_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either operand of 160 KiB lies in the second level when it is alone, and beside one of one row; both do not."""
+    machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**18, 64, 1), CacheLevel(3, 2**25, 64, 2)))
+    for module in ("ahead", "gathers"):
+        monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
+    tensor = generate("random:uniform:4000x640x640:nnz=1e5", "csf")
+    shares: dict[tuple[int, int], list[float]] = {}
+    for b, c in ((32, 32), (32, 1), (1, 32)):
+        operands = {"T": tensor, "B": np.ones((640, b)), "C": np.ones((640, c))}
+        problem = make_problem("A(i,r,s) = T(i,j,k) * B(j,r) * C(k,s)", operands, threads=1)
+        matrices = [(name, problem.operand(name), index) for name, index in (("B", "j"), ("C", "k"))]
+        places = [(name, matrix, *next(chosen_by(problem, (index,)))) for name, matrix, index in matrices]
+        shares[b, c] = [missed_share(problem, matrix, name, 2**18, *where) for name, matrix, *where in places if matrix is not None]
+    assert min(shares[32, 32]) > 0.1
+    assert max(*shares[32, 1], *shares[1, 32]) < 0.05
+
+
+def test_loops_do_not_wait_for_rows_that_are_asked_for() -> None:
+    tensor = generate("random:uniform:300x8000x8000:nnz=1e5", "csf")
+    operands = {"T": tensor, "B": np.ones((8000, 32)), "C": np.ones((8000, 32))}
+    problem = make_problem("A(i,r) = T(i,j,k) * B(j,r) * C(k,r)", operands, threads=1)
+    assert waits_beside(problem, "C", 2**18, tensor, 2) > 0.8
+    assert waits_beside(problem, "C", 2**18, tensor, 2, ["B"]) == 0
+    assert waits_beside(problem, "C", 2**18, tensor, 2, ["A"]) > 0.8
 
 
 @pytest.mark.parametrize(("gain", "asked"), [(1.03, False), (1.15, True)])
@@ -154,7 +204,7 @@ def test_rows_of_operands_that_one_coordinate_chooses_are_all_prefetched_or_none
 ) -> None:
     """SDDMM with SpMM prefetched the rows that are multiplied and waited for those that are added: that took longer than no prefetches."""
     constants = Constants(prefetch_miss=1.0, prefetch_hit=1.0, prefetch_far=1.0, summed_miss=gain, summed_hit=gain, summed_far=gain)
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: constants)
     monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: 1.0)
     matrix, rows = generate("random:uniform:2000x2000:nnz=1e4", "csr"), np.ones((2000, 32))
     operands = {"T": matrix, "C": rows, "D": rows, "E": rows}
@@ -165,9 +215,9 @@ def test_rows_of_operands_that_one_coordinate_chooses_are_all_prefetched_or_none
 def test_sums_over_rows_wait_for_them_where_these_take_more_than_half_of_the_second_level(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sum takes as long as one over rows from outside; rows that are added to others come in time from all of the level."""
     constants = Constants(summed_hit=1.0, summed_miss=1.3, prefetch_hit=1.0, prefetch_miss=1.3)
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: constants)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: constants)
     machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**20, 64, 1), CacheLevel(3, 2**25, 64, 2)))
-    for module in ("parameters", "gathers"):
+    for module in ("ahead", "gathers"):
         monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
 
     def is_asked_for(size: int) -> tuple[bool, bool]:
@@ -188,7 +238,7 @@ def test_rows_that_are_mostly_near_are_not_counted_among_those_a_loop_waits_for(
 
 def test_rows_that_come_in_order_are_not_prefetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product of dense matrices beside one with a sparse matrix goes through all rows; a prefetch was thought to make it faster."""
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(summed_near=1.1))
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: Constants(summed_near=1.1))
     matrix, rows = generate("random:uniform:2000x2000:nnz=3e4", "csr"), np.ones((2000, 32))
     operands = {"T": matrix, "C": rows, "D": rows, "E": np.ones((32, 32))}
     chosen = str(model_choice(make_problem("A(i,l) = T(i,k) * C(k,j) * D(k,j) * E(j,l)", operands, threads=1)))
@@ -199,7 +249,7 @@ def test_rows_that_come_in_order_are_not_prefetched(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("threads", [1, 2])
 def test_single_elements_are_no_rows_to_prefetch(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking for each by itself takes the place of vectors that gather several: one column is multiplied as a vector is."""
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.0, prefetch_far=1.3))
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: Constants(prefetch_hit=1.0, prefetch_far=1.3))
     monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: 1.0)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert "prefetch(j, X" in str(model_choice(spmm(matrix, 2, threads)))
@@ -221,7 +271,7 @@ def test_sums_ask_for_entries_ahead_where_these_come_from_memory_alone(threads: 
 
     def last_level(size: int) -> None:
         machine = replace(this_machine(), caches=(CacheLevel(2, size, 64, 1),))
-        for module in ("parameters", "gathers"):
+        for module in ("ahead", "gathers"):
             monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
 
     last_level(long.nbytes)
@@ -240,7 +290,7 @@ def test_entries_that_others_choose_are_not_asked_for_in_order(threads: int, mon
     """A product of a matrix with itself goes through it once by rows, and many times by the rows that its entries choose."""
     matrix = generate("random:banded:3000:bandwidth=8", "csr")
     machine = replace(this_machine(), caches=(CacheLevel(2, matrix.nbytes, 64, 1),))
-    for module in ("parameters", "gathers"):
+    for module in ("ahead", "gathers"):
         monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     assert "prefetch" not in str(model_choice(make_problem("C(i,j) = A(i,k) * A(k,j)", {"A": matrix}, "csr", threads=threads)))
     text = "C(i,j) = A(i,j) * A(i,k) * A(k,j)"
@@ -251,7 +301,7 @@ def test_entries_that_others_choose_are_not_asked_for_in_order(threads: int, mon
 
 def test_rows_of_the_second_level_are_asked_for_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     """None come from afar, and asking for those of the first level is for nothing."""
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_hit=1.5))
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: Constants(prefetch_hit=1.5))
     assert "prefetch(j, X, 16)" in str(model_choice(spmm(generate("random:uniform:2000x2000:nnz=4e4", "csr"))))
     assert "prefetch" not in str(model_choice(spmm(generate("random:banded:2000:bandwidth=5", "csr"))))
 
@@ -292,7 +342,7 @@ def test_rows_that_few_long_rows_choose_are_counted() -> None:
 @pytest.mark.parametrize(("share", "asked"), [(0.005, False), (0.03, True), (1.0, True)])
 def test_a_few_misses_are_worth_prefetches_of_all_rows(share: float, asked: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They arrive while rows that are near are worked on, although asking for those costs something."""
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", Constants)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", Constants)
     monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda *_: share)
     matrix = generate("random:uniform:2000x2000:nnz=1e4", "csr")
     assert ("prefetch(j, X" in str(model_choice(spmm(matrix, 48, threads)))) == asked
@@ -304,7 +354,7 @@ def test_rows_are_asked_for_where_much_other_work_waits_for_them(
     share: float, asked: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Short fibres of a tensor are summed, and their sums multiplied further, before the next rows come."""
-    monkeypatch.setattr("sparsetune.tuner.parameters.machine_constants", lambda: Constants(prefetch_miss=1.0, prefetch_far=1.0))
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: Constants(prefetch_miss=1.0, prefetch_far=1.0))
     monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda _, level, rows, lines, beside: share if rows < 5e4 else 0.0)
     fibres = np.arange(4000)
     short = tensor((np.stack([fibres // 4, fibres % 4, RNG.integers(0, 3000, 4000)]), np.ones(4000)), "csf", (1000, 4, 3000))
@@ -321,7 +371,7 @@ def test_rows_are_not_asked_for_where_a_row_of_a_loop_around_is_waited_for_each_
 ) -> None:
     """Fibres of one entry choose a row of both factors, of which only one would be prefetched: that took 1.06 to 1.15 times as long."""
     machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**22, 64, 1), CacheLevel(3, 2**25, 64, 2)))
-    for module in ("parameters", "gathers"):
+    for module in ("ahead", "gathers"):
         monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     fibres = np.concatenate([RNG.choice(3000, 400, replace=False) for _ in range(20)])
     places = np.repeat(np.stack([np.arange(8000) // 400, fibres]), entries, axis=1)
@@ -358,7 +408,7 @@ def test_prefetches_of_rows_in_the_first_level_of_cache_are_not_as_those_in_the_
 def test_entries_are_asked_for_far_ahead_where_what_they_choose_is_far(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into the second level of cache: the places for lines on their way to the first are left to what is gathered."""
     machine = replace(this_machine(), caches=(CacheLevel(2, 2**16, 64, 1), CacheLevel(3, 2**21, 64, 1)))
-    for module in ("parameters", "gathers"):
+    for module in ("ahead", "gathers"):
         monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     assert "prefetch(j, A, 1024)" in spmv(generate("random:uniform:40000x40000:nnz=2e5", "csr"), threads)
     assert "prefetch(j, A, 1024)" not in spmv(generate("random:banded:40000:bandwidth=3", "csr"), threads)
