@@ -17,7 +17,7 @@ from ..compiler.space.template import Hole
 from ..compiler.storage.tensor import Tensor
 from .constants import machine_constants
 from .facts import position_count, size
-from .gathers import chosen_by, gathers_from_afar, is_summed, level_bytes, missed_share, waits_beside
+from .gathers import chosen_by, gathers_from_afar, is_summed, level_bytes, missed_share, room, waits_beside
 from .prefetches import LEAST_GAIN, LINE, Gathered, distance_ahead, own_share, time_of_fibre_prefetches, time_of_prefetches
 from .problem import Problem
 
@@ -68,7 +68,7 @@ def fibres_ahead(problem: Problem, candidate: Candidate, hole: Hole, graph: Prov
     operand, places = problem.operand(name), _chosen_inside(problem, candidate, prefetch, originals)
     if operand is None or not operand.format.is_dense or not places or (row := _row(problem, name, operand, originals)) <= LINE:
         return None, 1.0
-    near, outside, far = _shares(problem, name, operand, places, _levels(is_summed(problem, name, originals)))
+    near, outside, far = _shares(problem, name, operand, places, _levels(False), together=True)
     times = time_of_fibre_prefetches(near, outside, far)
     if times * LEAST_GAIN > 1:
         return None, 1.0
@@ -118,7 +118,7 @@ def _gathered(
         return Gathered(0.0, 0.0, 0.0, 1.0)
     summed, row = is_summed(problem, name, originals), _row(problem, name, operand, originals)
     levels = _levels(summed)
-    near, outside, far = _shares(problem, name, operand, places, levels)
+    near, outside, far = _shares(problem, name, operand, places, levels, together=bool(asked))
     beside = tuple(max((waits_beside(problem, name, size, *where[1:], asked) for where in places), default=0.0) for size in levels[:2])
     gains = machine_constants().prefetched(summed, row)
     times = time_of_prefetches(near, outside, far, gains, own_share(row / operand.dtype.itemsize, each), beside)
@@ -132,12 +132,16 @@ def _levels(summed: bool) -> tuple[int, int, int]:
 
 
 def _shares(
-    problem: Problem, name: str, operand: Tensor, places: Sequence[tuple[str, Tensor, int]], levels: tuple[int, int, int]
+    problem: Problem, name: str, operand: Tensor, places: Sequence[tuple[str, Tensor, int]], levels: tuple[int, int, int], together: bool
 ) -> tuple[float, float, float]:
-    """Return which shares of an operand's rows come from outside each level of cache."""
-    near, outside, far = (
-        max((missed_share(problem, operand, name, size, *where) for where in places), default=0.0) for size in levels
-    )
+    """Return which shares of an operand's rows come from outside each level of cache; ``together``: which rows of other operands share.
+    Where the loop waits for the rows of fibres anyway, that others come from a bit farther is not worth asking for them."""
+
+    def share(cache: int) -> float:
+        rooms = ((where, room(problem, operand, name, cache, *where) if together else cache) for where in places)
+        return max((missed_share(problem, operand, name, left, *where) for where, left in rooms), default=0.0)
+
+    near, outside, far = map(share, levels)
     return max(near, outside), outside, min(far, outside)
 
 

@@ -60,29 +60,29 @@ def gathers_from_afar(problem: Problem, originals: tuple[str, ...]) -> bool:
     )
 
 
-def missed_share(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
+def missed_share(problem: Problem, operand: Tensor, name: str, cache: float, index: str, tensor: Tensor, level: int) -> float:
     """Return the share of the rows of a dense operand, chosen by an index, that are waited for from outside a cache of so many bytes. All
     other operands and the result pass through the cache as well, a part of them with each row."""
     if not any(index in access.indices for access in accesses(problem.assignment.value) if access.tensor == name):
         return 0.0
     row = max(size(operand) / max(1, problem.extents[index]), 1.0)
     beside = (problem.nbytes - size(operand) + result_bytes(problem)) / max(1, position_count(tensor, level))
-    return scattered_share(tensor, level, _room(problem, name, cache, row, tensor, level) / row, row / LINE, beside / row)
+    return scattered_share(tensor, level, cache / row, row / LINE, beside / row)
 
 
-def _room(problem: Problem, name: str, cache: int, row: float, tensor: Tensor, level: int) -> float:
-    """Return the bytes of a cache that are left for rows of an operand, chosen by a level of a tensor, while the
-    tensor chooses rows of other operands too: what these leave when they lie in it as a whole, and at least a share by the bytes chosen."""
+def room(problem: Problem, operand: Tensor, name: str, cache: int, index: str, tensor: Tensor, level: int) -> float:
+    """Return the bytes of a cache that are left for the rows of an operand which a level of a tensor chooses, while the tensor chooses rows
+    of other operands too: what these leave when they lie in it as a whole, and at least a share by the bytes chosen."""
     sizes, chosen = [], []
-    for index, stored, chooser in chosen_by(problem, tuple(problem.extents)):
-        for other in {access.tensor for access in accesses(problem.assignment.value) if index in access.indices} - {name}:
-            operand = problem.operand(other)
-            if stored is tensor and operand is not None and operand.format.is_dense:
-                sizes.append(size(operand))
-                chosen.append(size(operand) / max(1, problem.extents[index]) * position_count(tensor, chooser))
+    for chooser, stored, where in chosen_by(problem, tuple(problem.extents)):
+        for other in sorted({access.tensor for access in accesses(problem.assignment.value) if chooser in access.indices} - {name}):
+            beside = problem.operand(other)
+            if stored is tensor and beside is not None and beside.format.is_dense:
+                sizes.append(size(beside))
+                chosen.append(size(beside) / max(1, problem.extents[chooser]) * position_count(tensor, where))
     if not sizes:
         return cache
-    own = row * position_count(tensor, level)
+    own = size(operand) / max(1, problem.extents[index]) * position_count(tensor, level)
     return max(cache - sum(sizes), cache * (own / (own + sum(chosen))))
 
 
@@ -91,7 +91,7 @@ def waits_beside(problem: Problem, name: str, cache: int, tensor: Tensor, level:
     from outside a cache of so many bytes: one that a loop around it chose, for the first entry of each of its fibres. Loops do not wait for
     rows of operands that are ``asked`` for ahead."""
     beside = 0.0
-    for other in {access.tensor for access in accesses(problem.assignment.value)}.difference((name, *asked)):
+    for other in sorted({access.tensor for access in accesses(problem.assignment.value)}.difference((name, *asked))):
         operand = problem.operand(other)
         if operand is not None and operand.format.is_dense:
             outer = (where for where in chosen_by(problem, tuple(problem.extents)) if where[1] is tensor and where[2] < level)

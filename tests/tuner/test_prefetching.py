@@ -13,7 +13,7 @@ from sparsetune.compiler.storage.construct import tensor
 from sparsetune.compiler.storage.tensor import Tensor
 from sparsetune.datasets.generate import generate
 from sparsetune.tuner.constants import Constants
-from sparsetune.tuner.gathers import chosen_by, missed_share, scattered_share, waits_beside
+from sparsetune.tuner.gathers import chosen_by, room, scattered_share, waits_beside
 from sparsetune.tuner.model import model_choice
 from sparsetune.tuner.prefetches import Gathered, own_share, time_of_prefetches
 from sparsetune.tuner.resolve import make_problem
@@ -178,15 +178,15 @@ def test_rows_of_several_operands_share_a_cache(monkeypatch: pytest.MonkeyPatch)
     for module in ("ahead", "gathers"):
         monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
     tensor = generate("random:uniform:4000x640x640:nnz=1e5", "csf")
-    shares: dict[tuple[int, int], list[float]] = {}
+    rooms: dict[tuple[int, int], list[float]] = {}
     for b, c in ((32, 32), (32, 1), (1, 32)):
         operands = {"T": tensor, "B": np.ones((640, b)), "C": np.ones((640, c))}
         problem = make_problem("A(i,r,s) = T(i,j,k) * B(j,r) * C(k,s)", operands, threads=1)
         matrices = [(name, problem.operand(name), index) for name, index in (("B", "j"), ("C", "k"))]
         places = [(name, matrix, *next(chosen_by(problem, (index,)))) for name, matrix, index in matrices]
-        shares[b, c] = [missed_share(problem, matrix, name, 2**18, *where) for name, matrix, *where in places if matrix is not None]
-    assert min(shares[32, 32]) > 0.1
-    assert max(*shares[32, 1], *shares[1, 32]) < 0.05
+        rooms[b, c] = [room(problem, matrix, name, 2**18, *where) for name, matrix, *where in places if matrix is not None]
+    assert max(rooms[32, 32]) < 0.6 * 2**18
+    assert rooms[32, 1][0] == rooms[1, 32][1] == 2**18 - 640 * 8
 
 
 def test_loops_do_not_wait_for_rows_that_are_asked_for() -> None:
