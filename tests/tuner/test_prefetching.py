@@ -189,6 +189,18 @@ def test_rows_of_several_operands_share_a_cache(monkeypatch: pytest.MonkeyPatch)
     assert rooms[32, 1][0] == rooms[1, 32][1] == 2**18 - 640 * 8
 
 
+def test_rows_of_fibres_are_asked_for_where_all_rows_together_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of entries alone are not: the loop waits for those of fibres anyway."""
+    machine = replace(this_machine(), caches=(CacheLevel(1, 2**15, 64, 1), CacheLevel(2, 2**18, 64, 1), CacheLevel(3, 2**25, 64, 2)))
+    for module in ("ahead", "gathers"):
+        monkeypatch.setattr(f"sparsetune.tuner.{module}.this_machine", lambda: machine)
+    monkeypatch.setattr("sparsetune.tuner.ahead.machine_constants", lambda: Constants(prefetch_miss=1.3))
+    assert "prefetch(j, B" in mttkrp((2000, 640, 640), 32, 60_000)
+    assert "prefetch(j, B" not in mttkrp((2000, 640, 64), 32, 60_000)
+    monkeypatch.setattr("sparsetune.tuner.gathers.scattered_share", lambda tensor, level, rows, *_: float(rows < 2600))
+    assert "prefetch" not in mttkrp((2000, 2600, 2600), 8, 60_000), "rows of one line, 160 KiB an operand"
+
+
 def test_loops_do_not_wait_for_rows_that_are_asked_for() -> None:
     tensor = generate("random:uniform:300x8000x8000:nnz=1e5", "csf")
     operands = {"T": tensor, "B": np.ones((8000, 32)), "C": np.ones((8000, 32))}
