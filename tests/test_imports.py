@@ -166,6 +166,13 @@ def test_naming_a_function_loads_what_it_needs_only_when_it_is_called() -> None:
     assert sorted(loaded) == sorted(["sparsetune", *(f"sparsetune.tuner{part}" for part in parts)])
 
 
+def test_naming_lookup_loads_what_answers_from_earlier_lookups_and_nothing_that_chooses() -> None:
+    code = "import sparsetune, sys; sparsetune.lookup; print(*sys.modules)"
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    assert "sparsetune.tuner.asking" in loaded
+    assert loaded.isdisjoint({"optuna", "sqlite3", "sparsetune.tuner.lookup", "sparsetune.tuner.model", "sparsetune.compiler.space"})
+
+
 def test_calling_the_compiler_imports_no_tuner_packages() -> None:
     code = "import sparsetune, sys; sparsetune.compile, sparsetune.tensor([1.0]); import sparsetune.compiler.evaluate; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

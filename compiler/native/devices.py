@@ -9,16 +9,10 @@ from pathlib import Path
 
 from ..errors import BuildError, ScheduleError
 from ..shown import shown
+from .toolchain import find_program
 
 _ARCHITECTURE = re.compile(r"sm_([1-9][0-9]{1,2})[af]?", re.ASCII)
 _ANSWER_SECONDS = 20
-
-
-def find_program(name: str) -> str | None:
-    """Return the path of a program, None where there is none."""
-    from shutil import which  # imported late: it loads all formats of archives
-
-    return which(name)
 
 
 def ask_driver(*fields: str) -> str:

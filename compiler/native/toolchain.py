@@ -142,7 +142,7 @@ def _commanded(command: str) -> Compiler:
 
 
 def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
-    path = _program(program)
+    path = find_program(program)
     if path is None:
         return None
     real = os.path.realpath(path)
@@ -150,8 +150,8 @@ def _resolve(program: str, arguments: tuple[str, ...] = ()) -> Compiler | None:
     return Compiler((os.path.abspath(path), *arguments), f"{real} {' '.join(arguments)} {status.st_size} {status.st_mtime_ns}")
 
 
-def _program(name: str) -> str | None:
-    """Return the path of a program, as ``shutil.which`` does in three times the time, of which a first lookup would take half for it."""
+def find_program(name: str) -> str | None:
+    """Return the path of a program, None where there is none, as ``shutil.which`` does, whose import loads all formats of archives."""
     if os.path.dirname(name):
         return name if _runs(name) else None
     folders = os.environ.get("PATH", os.defpath)

@@ -22,8 +22,9 @@ from sparsetune.compiler.codegen.c import KERNEL
 from sparsetune.compiler.concrete.nodes import Forall, Program, loops, walk
 from sparsetune.compiler.errors import ScheduleError
 from sparsetune.compiler.kernel import Kernel
-from sparsetune.compiler.native.devices import architecture_here, find_program
+from sparsetune.compiler.native.devices import architecture_here
 from sparsetune.compiler.native.library import CSRC
+from sparsetune.compiler.native.toolchain import find_program
 from sparsetune.compiler.pipeline import compile_kernel
 from sparsetune.compiler.targets.cuda_launch import DECLARATIONS, CudaKernel
 from sparsetune.compiler.targets.cuda_objects import cubin_of, host_object

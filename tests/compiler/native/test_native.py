@@ -199,7 +199,7 @@ def test_programs_are_those_that_which_finds(name: str, path: str, tmp_path: Pat
         (tmp_path / place).touch(mode)
     monkeypatch.chdir(tmp_path / "below")
     monkeypatch.setenv("PATH", path.format(tmp_path, tmp_path))
-    assert toolchain._program(name) == shutil.which(name)
+    assert toolchain.find_program(name) == shutil.which(name)
 
 
 @pytest.mark.parametrize("name", ["/nonexistent/cc", "", "   ", "'unclosed"])

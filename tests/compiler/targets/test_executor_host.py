@@ -12,6 +12,15 @@ from sparsetune.compiler.native.library import CSRC
 
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
 
+
+def lines_of(program: str, folder: Path) -> list[str]:
+    """Return what a program that uses the executor prints."""
+    (folder / "program.cpp").write_text(program)
+    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fsanitize=bounds", "-I", str(CSRC)]
+    subprocess.run(["g++", *flags, str(folder / "program.cpp"), "-o", str(folder / "program")], check=True)
+    return subprocess.run([str(folder / "program")], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 CARRY = """
 #include "st_cuda.h"
 #include <random>
@@ -42,10 +51,7 @@ int main() {
 
 
 def test_what_is_kept_in_slots_is_added_over_several_levels_and_over_slots_without_anything(tmp_path: Path) -> None:
-    (tmp_path / "carry.cpp").write_text(CARRY)
-    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fsanitize=bounds", "-I", str(CSRC)]
-    subprocess.run(["g++", *flags, str(tmp_path / "carry.cpp"), "-o", str(tmp_path / "carry")], check=True)
-    assert subprocess.run([str(tmp_path / "carry")], capture_output=True, text=True, check=True).stdout == ""
+    assert lines_of(CARRY, tmp_path) == []
 
 
 ORDER = """
@@ -77,10 +83,7 @@ int main() {
 
 
 def test_prefix_sums_and_sorted_keys_of_any_number(tmp_path: Path) -> None:
-    (tmp_path / "order.cpp").write_text(ORDER)
-    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-fsanitize=bounds", "-I", str(CSRC)]
-    subprocess.run(["g++", *flags, str(tmp_path / "order.cpp"), "-o", str(tmp_path / "order")], check=True)
-    assert subprocess.run([str(tmp_path / "order")], capture_output=True, text=True, check=True).stdout == ""
+    assert lines_of(ORDER, tmp_path) == []
 
 
 GIVEN = """
@@ -100,10 +103,7 @@ int main() {
 
 
 def test_memory_holds_what_the_host_wrote_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "given.cpp").write_text(GIVEN)
-    flags = ["-O0", "-std=gnu++17", "-DST_EXECUTOR", "-w", "-I", str(CSRC)]
-    subprocess.run(["g++", *flags, str(tmp_path / "given.cpp"), "-o", str(tmp_path / "given")], check=True)
-    all_written, some, none = subprocess.run([str(tmp_path / "given")], capture_output=True, text=True, check=True).stdout.splitlines()
+    all_written, some, none = lines_of(GIVEN, tmp_path)
     assert all_written == "0 0 "
     assert re.fullmatch(r"0 2 .*: reads element [456]\d before anything was written there", some)
     assert re.fullmatch(r"0 2 .*: reads element \d+ before anything was written there", none)
