@@ -162,16 +162,39 @@ typedef struct {
   int32_t pos_wide, column_wide, out_wide;
 } expansion;
 
+/* Each parent is written FEW times at once, whether it has so many children or not, as the next ones are written over the rest: lengths of
+   short rows, which no processor foresees, decide no branch. */
+#define EXPAND(POS, OUT)                                                                      \
+  {                                                                                           \
+    const POS *restrict pos = in.pos;                                                         \
+    OUT *restrict out = in.out;                                                               \
+    for (; k < end; p++) {                                                                    \
+      const int64_t next = pos[p + 1] - in.begin, stop = next < end ? next : end;             \
+      const OUT value = (OUT)(column ? st_get(column, column_wide, p) : p);                   \
+      if (k + FEW <= end)                                                                     \
+        for (const int64_t few = k + FEW; k < few; k++) out[k] = value;                       \
+      for (; k < stop; k++) out[k] = value;                                                   \
+      k = next;                                                                               \
+    }                                                                                         \
+  }
+
 static void expand(const void *context, st_claims *claims, int64_t share) {
+  enum { FEW = 16 };
   const expansion in = *(const expansion *)context;
+  const void *column = in.column;
+  const int column_wide = in.column_wide;
   for (; share >= 0; share = st_next(claims)) {
     int64_t k = st_share(in.count, share, in.shares);
     const int64_t end = st_share(in.count, share + 1, in.shares);
-    for (int64_t p = k < end ? parent_of(in.parents, in.pos, in.pos_wide, in.begin + k) : in.parents; k < end; p++) {
-      const int64_t next = st_get(in.pos, in.pos_wide, p + 1) - in.begin, stop = next < end ? next : end;
-      const int64_t value = in.column ? st_get(in.column, in.column_wide, p) : p;
-      for (; k < stop; k++) st_put(in.out, in.out_wide, k, value);
-    }
+    int64_t p = k < end ? parent_of(in.parents, in.pos, in.pos_wide, in.begin + k) : in.parents;
+    if (in.pos_wide && in.out_wide)
+      EXPAND(int64_t, int64_t)
+    else if (in.pos_wide)
+      EXPAND(int64_t, int32_t)
+    else if (in.out_wide)
+      EXPAND(int32_t, int64_t)
+    else
+      EXPAND(int32_t, int32_t)
   }
 }
 

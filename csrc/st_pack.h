@@ -66,19 +66,21 @@ void st_gather(int64_t count, const void *values, int64_t itemsize, const void *
                int32_t threads);
 
 /* How many bytes of room help to transpose: for coordinates that are scattered over so many columns that a cache of so many bytes has not
-   the lines of all of them. 0: none; also if any index array is `wide`. */
+   the lines of all of them. 0: none; also if any index array is `wide`, or there are fewer than ST_SCATTERED_LEAST. */
+enum { ST_SCATTERED_LEAST = 16384 };
 int64_t st_transpose_room(int64_t count, int64_t columns, const void *crd, int32_t wide, int64_t itemsize, int64_t cache);
 
 /* A dense level above a compressed one, transposed: out_pos (columns + 1), out_crd, out_values. `room` is NULL, or as large as
-   st_transpose_room wants it. 1 when there is no memory. */
+   st_transpose_room wants it. `places` are for each thread (at most 255) as many as there are columns, of 32 bits where the count is less
+   than 2^32 - 1, else of 64; a single thread needs none (NULL) if out_pos is as wide. 1 when there is no memory. */
 int32_t st_transpose(int64_t rows, int64_t columns, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide,
                      const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd, int32_t out_crd_wide,
-                     void *out_values, void *room, int32_t threads);
+                     void *out_values, void *room, void *places, int32_t threads);
 
 /* The same from entries in order of their rows, `row_of` each; out_crd is as wide as these are. */
 int32_t st_transpose_entries(int64_t count, int64_t columns, const void *row_of, int32_t row_wide, const void *crd, int32_t crd_wide,
                              const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd,
-                             void *out_values, void *room, int32_t threads);
+                             void *out_values, void *room, void *places, int32_t threads);
 
 /* Whether pos delimits `rows` segments of strictly increasing coordinates in 0 .. extent: 0 yes; 1 coordinates unsorted or
    repeated; 2 a coordinate out of range; 3 positions that decrease, do not begin at 0 or end behind `stored`. */

@@ -41,9 +41,10 @@ static bool are_apart(const rows_of_coordinates *in, int64_t first, int64_t last
   return span * column >= FIRST_CACHE * samples;
 }
 
-/* Up to which entry lines are prefetched: none if those that are written to are near, where prefetches only add instructions. */
-static int64_t ahead_until(const rows_of_coordinates *in, int64_t first, int64_t last) {
-  const bool near = in->columns * LINES <= NEAR || in->count * (in->itemsize + 4) <= SMALL;
+/* Up to which entry lines are prefetched: none if those that are written to are near, where prefetches only add instructions. Of a small
+   transpose they are, unless another thread writes to them too: then they come from its cache. */
+static int64_t ahead_until(const rows_of_coordinates *in, int64_t first, int64_t last, bool alone) {
+  const bool near = in->columns * LINES <= NEAR || (alone && in->count * (in->itemsize + 4) <= SMALL);
   return !near && are_apart(in, first, last) ? last - AHEAD : first;
 }
 
@@ -74,23 +75,26 @@ int64_t st_transpose_room(int64_t count, int64_t columns, const void *crd, int32
   return !wide && count < INT32_MAX && are_scattered(&in, cache) ? count * (int64_t)record_bytes(itemsize) : 0;
 }
 
-static int32_t transpose_any(rows_of_coordinates in, transposed out, void *room, int32_t threads) {
-  if (threads > MOST_THREADS) threads = MOST_THREADS;
+static int32_t transpose_any(rows_of_coordinates in, transposed out, void *room, void *places, int32_t threads) {
   if (room) return transpose_by_blocks(in, out, room, threads);
   /* places of 32 bits, where they suffice, keep twice as many columns in a cache */
-  return in.count < UINT32_MAX ? transpose_narrow(in, out, threads) : transpose_wide(in, out, threads);
+  if (in.count < UINT32_MAX)
+    transpose_narrow(in, out, places, threads);
+  else
+    transpose_wide(in, out, places, threads);
+  return 0;
 }
 
 int32_t st_transpose(int64_t rows, int64_t columns, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide,
                      const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd, int32_t out_crd_wide,
-                     void *out_values, void *room, int32_t threads) {
+                     void *out_values, void *room, void *places, int32_t threads) {
   const rows_of_coordinates in = {rows, columns, st_get(pos, pos_wide, rows), pos, NULL, crd, values, itemsize, pos_wide, crd_wide};
-  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, out_crd_wide}, room, threads);
+  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, out_crd_wide}, room, places, threads);
 }
 
 int32_t st_transpose_entries(int64_t count, int64_t columns, const void *row_of, int32_t row_wide, const void *crd, int32_t crd_wide,
                              const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd,
-                             void *out_values, void *room, int32_t threads) {
+                             void *out_values, void *room, void *places, int32_t threads) {
   const rows_of_coordinates in = {0, columns, count, NULL, row_of, crd, values, itemsize, 0, crd_wide};
-  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, row_wide}, room, threads);
+  return transpose_any(in, (transposed){out_pos, out_crd, out_values, out_pos_wide, row_wide}, room, places, threads);
 }

@@ -6,8 +6,8 @@ enum {
   BLOCKS = 256,            /* at most: so many places are written at once */
   BLOCK_ENTRIES = 1 << 14, /* of a block at least: these fit into the second level of cache together with their places */
   COUNTERS = 4,            /* for each block: neighbouring entries are often of one, and each would wait for the one before */
-  WINDOW = 4096,           /* entries that are looked at */
-  WINDOWS = 4,             /* how often */
+  WINDOWS = 4,             /* so often are neighbouring entries looked at */
+  WINDOW = ST_SCATTERED_LEAST / WINDOWS, /* so many of them */
   MARK_BITS = 16           /* of the number of a mark: so many that few columns share one */
 };
 
@@ -15,7 +15,7 @@ enum {
 static bool are_scattered(const rows_of_coordinates *in, int64_t cache) {
   uint64_t marks[(1 << MARK_BITS) / 64];
   int64_t found = 0;
-  if (in->columns < cache / (2 * LINES) || in->count < WINDOWS * WINDOW || !are_apart(in, 0, in->count)) return false;
+  if (in->columns < cache / (2 * LINES) || in->count < ST_SCATTERED_LEAST || !are_apart(in, 0, in->count)) return false;
   for (int64_t window = 0; window < WINDOWS; window++) {
     const int64_t first = st_share(in->count - WINDOW, window, WINDOWS);
     memset(marks, 0, sizeof marks);

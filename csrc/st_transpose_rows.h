@@ -100,7 +100,8 @@ static void ST_NAMED(move_entries)(const void *context, st_claims *claims, int64
   const transposed out = plan.out;
   for (; share >= 0; share = st_next(claims)) {
     const share_of_rows own = entries_of(&in, share, plan.shares);
-    const int64_t begin = own.begin, end = own.end, first = own.first, last = own.last, far = ahead_until(&in, first, last);
+    const int64_t begin = own.begin, end = own.end, first = own.first, last = own.last;
+    const int64_t far = ahead_until(&in, first, last, plan.shares == 1);
     ST_PLACE *restrict next = plan.places + share * in.columns;
     if (in.crd_wide && out.crd_wide) {
       ST_EACH_ITEMSIZE(in.itemsize, MOVE_ROWS, int64_t, int64_t)
@@ -114,25 +115,18 @@ static void ST_NAMED(move_entries)(const void *context, st_claims *claims, int64
   }
 }
 
-static int32_t ST_NAMED(transpose)(rows_of_coordinates in, transposed out, int32_t threads) {
-  const int64_t columns = in.columns;
-  /* a single thread keeps its places where the positions go in the end: new memory would have to be cleared first */
-  const bool in_place = threads == 1 && sizeof(ST_PLACE) == (out.pos_wide ? 8 : 4);
-  ST_PLACE *places = in_place ? out.pos : malloc(sizeof *places * (size_t)threads * (size_t)(columns + 1));
+static void ST_NAMED(transpose)(rows_of_coordinates in, transposed out, void *room, int32_t threads) {
+  const bool in_place = !room;
+  ST_PLACE *places = in_place ? out.pos : room;
   int64_t sums[MOST_THREADS + 1] = {0};
-  if (!places) return 1;
   const ST_NAMED(plan) plan = {in, out, places, sums, threads, in_place};
   st_run(threads, threads, true, ST_NAMED(count_entries), &plan);
   if (threads > 1) st_run(threads, threads, true, ST_NAMED(sum_columns), &plan);
   st_run(threads, threads, true, ST_NAMED(place_columns), &plan);
   st_run(threads, threads, true, ST_NAMED(move_entries), &plan);
-  if (!in_place) {
-    free(places);
-    return 0;
-  }
-  memmove(places + 1, places, sizeof *places * (size_t)columns); /* the place behind a column is where the next one begins */
+  if (!in_place) return;
+  memmove(places + 1, places, sizeof *places * (size_t)in.columns); /* the place behind a column is where the next one begins */
   places[0] = 0;
-  return 0;
 }
 
 #undef MOVE

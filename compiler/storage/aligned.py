@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 from functools import cache
@@ -78,7 +79,8 @@ def _aligned(allocate: Callable[..., NDArray[Any]], count: int, kind: np.dtype[A
         raw = allocate(size + alignment, np.uint8)
     except (MemoryError, ValueError):  # ValueError: more bytes than an address has
         raise ResourceError(f"{array_name(count, kind)} does not fit into memory ({readable_bytes(size)}); {FEWER_LEVELS}") from None
-    start = -raw.ctypes.data % alignment
+    address = ctypes.addressof(ctypes.c_char.from_buffer(raw))  # pyright: ignore[reportArgumentType] raw.ctypes.data takes thrice as long
+    start = -address % alignment
     return raw[start : start + size].view(kind)
 
 

@@ -212,10 +212,11 @@ class NativeKernels(NumpyKernels):
         rows, count, threads = len(pos) - 1, len(crd), _counting_threads(len(crd), columns)
         out_pos = _empty(columns + 1, index_dtype(count))
         out_crd, out_values = _empty(count, index_dtype(rows)), _empty(count, values.dtype)
+        room = self._transposing_room(crd, columns, values, out_pos, out_crd)
+        places = _transposing_places(room, count, out_pos, threads)
         failed = self._lib.st_transpose(
             *(rows, columns, *self._index(pos), *self._index(crd), self._at(values), values.itemsize),
-            *(*self._index(out_pos), *self._index(out_crd), self._at(out_values)),
-            *(self._at(self._transposing_room(crd, columns, values, out_pos, out_crd)), threads),
+            *(*self._index(out_pos), *self._index(out_crd), self._at(out_values), self._at(room), self._at(places), threads),
         )
         if failed:
             raise ResourceError(f"there is no memory to transpose {count} entries")
@@ -224,13 +225,14 @@ class NativeKernels(NumpyKernels):
     def transpose_entries(
         self, rows: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], columns: int
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        count = len(crd)
+        count, threads = len(crd), _counting_threads(len(crd), columns)
         out_pos = _empty(columns + 1, index_dtype(count))
         out_crd, out_values = _empty(count, rows.dtype), _empty(count, values.dtype)
+        room = self._transposing_room(crd, columns, values, out_pos, out_crd)
+        places = _transposing_places(room, count, out_pos, threads)
         failed = self._lib.st_transpose_entries(
             *(count, columns, *self._index(rows), *self._index(crd), self._at(values), values.itemsize),
-            *(*self._index(out_pos), self._at(out_crd), self._at(out_values)),
-            *(self._at(self._transposing_room(crd, columns, values, out_pos, out_crd)), _counting_threads(count, columns)),
+            *(*self._index(out_pos), self._at(out_crd), self._at(out_values), self._at(room), self._at(places), threads),
         )
         if failed:
             raise ResourceError(f"there is no memory to transpose {count} entries")
@@ -238,6 +240,8 @@ class NativeKernels(NumpyKernels):
 
     def _transposing_room(self, crd: NDArray[Any], columns: int, values: NDArray[Any], *made: NDArray[Any]) -> NDArray[Any] | None:
         """Return memory that helps to transpose entries; None if none would, or there is none."""
+        if len(crd) < self._lib.ST_SCATTERED_LEAST:
+            return None
         wide = int(any(array.itemsize == 8 for array in (crd, *made)))
         cache = this_machine().last_level_cache
         room = self._lib.st_transpose_room(len(crd), columns, self._at(crd), wide, values.itemsize, cache)
@@ -277,6 +281,15 @@ def _empty(count: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an array for a result. The C library keeps memory below a size for later arrays; for larger ones that of results that are
     not used any more is taken, as new pages take up to a third of a conversion."""
     return (pooled_empty if int(count) * np.dtype(dtype).itemsize > KEPT_BY_LIBRARY else aligned_empty)(count, dtype)
+
+
+def _transposing_places(room: NDArray[Any] | None, count: int, pos: NDArray[Any], threads: int) -> NDArray[Any] | None:
+    """Return memory for the places of entries in all columns, for each thread; None if they are kept where the positions go, or not at
+    all. It comes from a pool: threads would get new pages no sooner than one."""
+    kind = np.dtype(np.uint32 if count < 2**32 - 1 else np.int64)
+    if room is not None or (threads == 1 and kind.itemsize == pos.itemsize):
+        return None
+    return pooled_empty(threads * (len(pos) - 1), kind)
 
 
 def _counting_threads(count: int, columns: int) -> int:

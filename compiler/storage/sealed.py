@@ -28,7 +28,8 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
     if is_sealed(array):
         return array
     memory = array.view(_sealed_memory())
-    memory.flags.writeable = array.flags.writeable = False
+    memory.setflags(write=False)
+    array.setflags(write=False)
     return np.frombuffer(memory.data, array.dtype)
 
 

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sparsetune.compiler.errors import FormatError, ResourceError
 from sparsetune.compiler.format import Format
-from sparsetune.compiler.levels import DENSE, level_kinds
-from sparsetune.compiler.storage import aligned
+from sparsetune.compiler.levels import DENSE, compressed, level_kinds, segments
+from sparsetune.compiler.storage import aligned, convert, pack
 from sparsetune.compiler.storage.aligned import aligned_empty, aligned_full
 from sparsetune.compiler.storage.construct import from_entries, tensor
+from sparsetune.compiler.storage.kernels import active
 from sparsetune.compiler.storage.tensor import Tensor
 from storage_cases import cases, formats, holds_many, stored_entries, summed
 
@@ -162,6 +163,28 @@ def test_large_arrays_begin_at_huge_pages(make: Callable[[int], np.ndarray[Any, 
         array = make(count)
         assert array.shape == (count,)
         assert array.ctypes.data % 2**21 == 0
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_rows_become_entries_and_back_in_one_pass(order: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    rows = tensor((rng.integers(0, 50, (2, 200)), np.ones(200)), Format("dense, compressed", order), shape=(50, 50))
+    passes: list[tuple[str, bool]] = []
+
+    class Recorder:
+        def __getattr__(self, name: str) -> Any:
+            return lambda first, second, *others: passes.append((name, second is None)) or getattr(active(), name)(first, second, *others)
+
+    for module in (convert, compressed, pack, segments):
+        for name in {"active", "light"} & set(vars(module)):
+            monkeypatch.setattr(module, name, lambda *_: Recorder())
+    entries = rows.convert(Format("compressed, singleton", order))
+    back = entries.convert(rows.format)
+    assert passes == [("expand", True), ("segments", False)], "no array has the numbers of all rows"
+    assert entries.values is rows.values is back.values
+    assert entries.levels[1].crd is rows.levels[1].crd is back.levels[1].crd
+    assert np.array_equal(back.levels[1].pos, rows.levels[1].pos)
+    assert np.array_equal(entries.to_numpy(), rows.to_numpy())
 
 
 def test_too_large_is_refused() -> None:
