@@ -85,13 +85,18 @@ void st_first_differences(int64_t count, int32_t levels, const void *const *colu
   st_run(threads, blocks_of(count), true, first_differences, &in);
 }
 
+/* Each entry is written where the next parent begins; the next entry of the same parent is written over it. So no branch depends on how
+   many entries parents have, other than those without. Where a parent begins behind the share, the next share writes. */
 #define FILL_SEGMENTS(PARENT, POS)                                                         \
   do {                                                                                     \
     const PARENT *restrict of = in.parent;                                                 \
     POS *restrict to = in.pos;                                                             \
     int64_t filled = begin ? (int64_t)of[begin - 1] : -1;                                  \
-    for (int64_t e = begin; e < end; e++)                                                  \
+    for (int64_t e = begin; e < end && filled < of[end - 1]; e++) {                        \
+      to[filled + 1] = (POS)e;                                                             \
+      filled += filled < of[e];                                                            \
       while (filled < of[e]) to[++filled] = (POS)e;                                        \
+    }                                                                                      \
     if (share == in.shares - 1)                                                            \
       while (filled < in.parents) to[++filled] = (POS)in.count;                            \
   } while (0)

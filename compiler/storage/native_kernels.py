@@ -293,5 +293,6 @@ def _transposing_places(room: NDArray[Any] | None, count: int, pos: NDArray[Any]
 
 
 def _counting_threads(count: int, columns: int) -> int:
-    """Return the number of threads of a transposition. Each counts all columns, which does not pay if columns outnumber entries."""
-    return min(threads_for(count), max(1, 4 * count // max(1, columns)))
+    """Return the number of threads of a transposition. Each counts all columns, which does not pay if columns outnumber entries. Of short
+    ones most lines go from the cache of one core to that of another, which takes as long as writing them."""
+    return min(threads_for(2 * count // 5), max(1, 4 * count // max(1, columns)))

@@ -18,7 +18,7 @@ from sparsetune.compiler.storage.native_kernels import NativeKernels
 from sparsetune.compiler.storage.numpy_kernels import NumpyKernels
 from sparsetune.compiler.storage.pooled import pooled_empty
 
-COUNT = 150_000
+COUNT = 180_000
 pytestmark = pytest.mark.cc
 
 
@@ -181,7 +181,7 @@ def test_passes_over_sorted_entries(pair: tuple[kernels.Kernels, NumpyKernels]) 
 
 @pytest.mark.parametrize("kinds", list(itertools.product((np.int32, np.int64), repeat=2)))
 @pytest.mark.parametrize("longest", [1, 3, 16, 17, 70])
-def test_rows_of_any_length_are_expanded(pair: tuple[kernels.Kernels, NumpyKernels], longest: int, kinds: tuple) -> None:
+def test_rows_of_any_length_are_expanded_and_delimited(pair: tuple[kernels.Kernels, NumpyKernels], longest: int, kinds: tuple) -> None:
     native, numpy = pair
     assert isinstance(native, NativeKernels)
     rng = np.random.default_rng(longest)
@@ -194,6 +194,8 @@ def test_rows_of_any_length_are_expanded(pair: tuple[kernels.Kernels, NumpyKerne
             native._lib.st_expand(rows, *native._index(pos), given, wide, *native._index(room), native_kernels.threads_for(len(room)))
             assert np.array_equal(room[: pos[-1]], numpy.expand(pos, column, np.dtype(kinds[1])))
             assert (room[pos[-1] :] == -1).all(), "nothing is written behind the last row"
+        parents = numpy.expand(pos, None, np.dtype(kinds[1]))
+        assert np.array_equal(native.segments(parents, rows, len(parents)), pos)
 
 
 @pytest.mark.parametrize("kinds", [(np.int32, np.int32), (np.int64, np.int32), (np.int32, np.int64)])
@@ -294,6 +296,11 @@ def test_entries_are_transposed_without_room_too(pair: tuple[kernels.Kernels, Nu
     monkeypatch.setattr(native_kernels, "pooled_empty", refused)
     for got, expected in zip(native.transpose(pos, crd, values, columns), numpy.transpose(pos, crd, values, columns), strict=True):
         assert np.array_equal(got, expected)
+
+
+def test_transposes_that_fit_into_the_cache_of_a_core_take_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARSETUNE_THREADS", "2")
+    assert [native_kernels._counting_threads(count, 50_000) for count in (140_000, 240_000, 10**7)] == [1, 2, 2]
 
 
 def test_large_results_lie_where_others_lay_that_are_not_used(
