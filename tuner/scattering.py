@@ -57,7 +57,8 @@ def _scattered(coordinates: NDArray[Any], places: int, rows: float, beside: floa
     count, half = len(coordinates), _half(coordinates, places, rows, beside, together)
     if half == 0:
         return 0.0
-    stretches = min(_STRETCHES, max(1, _MOST // half))
+    whole = max(1, count // half - 1)  # so many second halves lie side by side: more would look at the same coordinates again
+    stretches = min(_STRETCHES, max(1, _MOST // half), whole)
     begins = ((np.arange(stretches) + 0.5) / stretches * (count - 2 * half)).astype(np.int64)
     begins = begins[np.diff(begins, prepend=-1) > 0]  # they are sorted: a fraction of the time of ``np.unique``
     several = max(1, _AT_ONCE // max(places, half))

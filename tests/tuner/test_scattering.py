@@ -29,3 +29,20 @@ def test_the_last_row_of_a_stretch_and_the_first_of_the_next_are_no_neighbours()
     coordinates = np.array([1, 2, *one, 1, 2, *other], np.int32)
     alone = sum(scattering._missed(coordinates, np.array([begin]), 2, 8, 1) for begin in (0, 4))
     assert scattering._missed(coordinates, np.array([0, 4]), 2, 8, 1) == alone == 4
+
+
+@pytest.mark.parametrize("rows", [200.0, 2500.0, 3500.0])
+def test_second_halves_do_not_look_at_the_same_coordinates_again(rows: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[tuple[int, int]] = []
+
+    def counted(coordinates: np.ndarray, begins: np.ndarray, half: int, places: int, together: int) -> int:
+        looked.append((len(begins), half))
+        return missed(coordinates, begins, half, places, together)
+
+    missed, count = scattering._missed, 30_000
+    monkeypatch.setattr(scattering, "_missed", counted)
+    coordinates = np.random.default_rng(5).integers(0, 3000, count).astype(np.int32)
+    scattering._scattered(coordinates, 3000, rows, 0.1, 1)
+    stretches, half = sum(number for number, _ in looked), looked[0][1]
+    assert stretches == min(16, max(1, count // half - 1))
+    assert stretches * half <= count
