@@ -37,7 +37,7 @@ class Constants:
 
     operation: float = 1.2e-10
     short_sums: float = 2.4e-10
-    start: float = 2e-6
+    start: float = 1e-6
     chunk: float = 1.5e-7
     prefetch_near: float = 0.75
     prefetch_hit: float = 1.0

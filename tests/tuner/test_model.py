@@ -260,7 +260,7 @@ def test_atomic_updates_are_those_of_rows_that_tiles_share(extent: int, entries:
 
 
 def test_a_slight_gain_is_taken_with_two_threads_as_with_one_where_both_are_serial() -> None:
-    given = {"A": square(300, 0.1), "x": np.ones(300)}
+    given = {"A": square(150, 0.2), "x": np.ones(150)}
     serial = choice("y(i) = A(i,j) * x(j)", None, **given)
     assert serial == "parallelize(j, cpu_vector, parallel_reduction)"
     assert choice("y(i) = A(i,j) * x(j)", None, threads=2, **given) == serial
