@@ -1,4 +1,4 @@
-/* Checks what kernels require of rows of coordinates; reads each position and each coordinate once. */
+/* Checks what kernels require of rows of coordinates, reading each position and each coordinate once; and makes long ones short. */
 #include "st_columns.h"
 #include "st_pack.h"
 #include "st_team.h"
@@ -111,4 +111,26 @@ int32_t st_check_segments(int64_t rows, const void *pos, int32_t pos_wide, const
   in.count = st_get(pos, pos_wide, rows);
   st_run(threads, in.shares, true, check_coordinates, &in);
   return outside ? 2 : descents ? 1 : 0;
+}
+
+typedef struct {
+  int64_t count, shares;
+  const int64_t *from;
+  int32_t *to;
+} shortening;
+
+static void shorten(const void *context, st_claims *claims, int64_t share) {
+  const shortening in = *(const shortening *)context;
+  for (; share >= 0; share = st_next(claims)) {
+    const int64_t end = st_share(in.count, share + 1, in.shares);
+    for (int64_t e = st_share(in.count, share, in.shares); e < end; e++) {
+      const int32_t short_one = (int32_t)in.from[e];
+      in.to[e] = short_one == in.from[e] ? short_one : -1;
+    }
+  }
+}
+
+void st_shorten(int64_t count, const int64_t *from, int32_t *to, int32_t threads) {
+  const shortening in = {count, st_fine_shares(threads), from, to};
+  st_run(threads, in.shares, true, shorten, &in);
 }

@@ -82,6 +82,9 @@ int32_t st_transpose_entries(int64_t count, int64_t columns, const void *row_of,
                              const void *values, int64_t itemsize, void *out_pos, int32_t out_pos_wide, void *out_crd,
                              void *out_values, void *room, void *places, int32_t threads);
 
+/* Integers in 32 bits, -1 for each that does not fit. */
+void st_shorten(int64_t count, const int64_t *from, int32_t *to, int32_t threads);
+
 /* Whether pos delimits `rows` segments of strictly increasing coordinates in 0 .. extent: 0 yes; 1 coordinates unsorted or
    repeated; 2 a coordinate out of range; 3 positions that decrease, do not begin at 0 or end behind `stored`. */
 int32_t st_check_segments(int64_t rows, const void *pos, int32_t pos_wide, const void *crd, int32_t crd_wide, int64_t stored,

@@ -111,6 +111,10 @@ def _compressed(data: Any, order: tuple[int, ...]) -> _Sketch | None:
         return None
     if segment_state(pos, crd, min(len(crd), len(values)), columns):
         return None
+    if len(crd) < _WIDE:
+        pos = pos.astype(np.int32, copy=False)
+    if columns < _WIDE:
+        crd = crd.astype(np.int32, copy=False)
     crd, values = crd[: pos[-1]], values[: pos[-1]]
     return _Sketch(data.shape, _Format((_Full(), _Compressed("compressed")), order), (_Level(), _Level(pos=pos, crd=crd)), values)
 

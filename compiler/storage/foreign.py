@@ -15,7 +15,7 @@ from .dtypes import cast_values, checked_dtype, checked_fill
 from .entries import Entries
 from .kernels import active, light
 from .pack import pack
-from .sealed import kept
+from .sealed import kept, sealed
 from .shape import checked_shape
 from .tensor import LevelArrays, Tensor
 
@@ -226,13 +226,15 @@ def _from_compressed(
     """Take over the three arrays of CSR or CSC if they are canonical, else sort them and sum duplicates."""
     shape, values = checked_shape(shape), _flat(values, "values")
     rows, columns = (shape[mode] for mode in format.order)
-    # what will be kept is copied before it is checked: another thread may write it in between
-    pos, crd = (_index_array(part) if borrow else kept(_index_array(part)) for part in (pos, crd))
+    pos, given = map(_index_array, (pos, crd))
+    crd = given
+    if not borrow:  # what will be kept is copied before it is checked: another thread may write it in between
+        pos, crd = _own(pos, len(given)), _own(given, columns)
     state = 3 if len(pos) != rows + 1 else light(len(pos) + len(crd)).check_segments(pos, crd, min(len(crd), len(values)), columns)
     if state == 3:
         raise DataError(f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {len(crd)} indices")
     if state == 2:
-        raise DataError(f"the sparse array is broken: its indices go from {crd.min()} to {crd.max()}, but the extent is {columns}")
+        raise DataError(f"the sparse array is broken: its indices go from {given.min()} to {given.max()}, but the extent is {columns}")
     stored = int(pos[-1])
     crd, values = (part if len(part) == stored else part[:stored] for part in (crd, values))
     values = cast_values(values, checked_dtype(values.dtype))
@@ -260,6 +262,14 @@ def _index_array(part: Any) -> NDArray[Any]:
     if array.dtype in index_dtypes() and array.flags.c_contiguous:
         return array
     return np.ascontiguousarray(array, array.dtype if array.dtype in index_dtypes() else np.int64)
+
+
+def _own(array: NDArray[Any], largest: int) -> NDArray[Any]:
+    """Return a copy of an index array that cannot be written: of 32 bits if numbers up to ``largest`` fit, since kernels are up to twice
+    as fast on these. What does not fit is -1 then."""
+    if array.dtype == index_dtype(largest) or array.dtype.itemsize == 4:
+        return kept(array)
+    return sealed(light(len(array)).shortened(array))
 
 
 def _from_columns(

@@ -132,6 +132,10 @@ class Kernels(Protocol):
         """Return the same for entries in the order of their ``rows``."""
         ...
 
+    def shortened(self, array: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return integers in 32 bits; -1 for each that does not fit."""
+        ...
+
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
         """Return 0 for segments of strictly increasing coordinates, 1 where they do not increase, 2 where one is out of
         range, 3 for positions that are no segments of ``stored`` coordinates."""

@@ -249,6 +249,11 @@ class NativeKernels(NumpyKernels):
             return pooled_empty(room, np.uint8) if room else None
         return None
 
+    def shortened(self, array: NDArray[np.int64]) -> NDArray[np.int32]:
+        short = _empty(len(array), np.int32)
+        self._lib.st_shorten(len(array), self._longs(array), self._ffi.cast("int32_t *", self._at(short)), threads_for(len(array)))
+        return short
+
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
         return self.check_segments_at(*self._index(pos), *self._index(crd), len(pos) - 1, stored, extent)
 

@@ -156,6 +156,11 @@ class NumpyKernels:
         out_pos = aligned_copy(_segment_starts(np.bincount(crd, minlength=columns)), index_dtype(len(crd)))
         return out_pos, aligned_copy(rows[permutation]), aligned_copy(values[permutation])
 
+    def shortened(self, array: NDArray[np.int64]) -> NDArray[np.int32]:
+        short = aligned_copy(array, np.int32)
+        short[short != array] = -1
+        return short
+
     def check_segments(self, pos: NDArray[Any], crd: NDArray[Any], stored: int, extent: int) -> int:
         return segment_state(pos, crd, stored, extent)
 

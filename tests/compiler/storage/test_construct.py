@@ -34,10 +34,23 @@ def test_values_of_canonical_scipy_arrays_are_not_copied(each_kernel: str, name:
     assert np.shares_memory(packed.values, array.data)
     assert not np.shares_memory(packed.levels[1].crd, array.indices)
     assert not np.shares_memory(packed.levels[1].pos, array.indptr)
+    assert {packed.levels[1].crd.dtype, packed.levels[1].pos.dtype} == {np.dtype(np.int32)}, "kernels are faster on these"
     back = packed.to_scipy()
     assert back.format == name
     assert np.shares_memory(back.data, array.data)
     assert np.array_equal(packed.to_numpy(), DENSE)
+
+
+@pytest.mark.parametrize("size", [3, 70_000])
+@pytest.mark.parametrize("broken", [2**32 + 1, -(2**32) + 1, 2**31, -1])
+def test_indices_that_are_too_long_are_refused(each_kernel: str, size: int, broken: int) -> None:
+    """Their lowest 32 bits alone might be in range."""
+    for part in ("indices", "indptr"):
+        array = sp.eye_array(size, format="csr")
+        array.indptr, array.indices = array.indptr.astype(np.int64), array.indices.astype(np.int64)
+        getattr(array, part)[1] = broken
+        with pytest.raises(DataError, match="sparse array is broken"):
+            tensor(array)
 
 
 def test_uncanonical_scipy_arrays_are_sorted_and_left_alone(each_kernel: str) -> None:
