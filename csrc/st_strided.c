@@ -9,6 +9,7 @@
 
 enum {
   TALL = 64, WIDE = 16, /* rows and columns of tiles: their lines stay in the first cache, read along columns, written along rows */
+  HIGH = 512,           /* rows of tiles whose columns are read in vectors */
   LINE = 64, WORD = 8   /* bytes that are copied at once, and of what is left of a row */
 };
 
@@ -57,18 +58,22 @@ static void copy_lines(strided in, int64_t first, int64_t last) {
   else                                                                          \
     COPY_TILES(T, first, last, 0)
 
+static inline int64_t least(int64_t one, int64_t other) { return one < other ? one : other; }
+
 #ifdef ST_TURN
-/* Columns whose items lie one after another: as many rows at a time as a line of theirs has, then what is left on the right and below. */
-#define COPY_TURNED(T)                                                                                                        \
-  static void copy_turned_##T(strided in, int64_t first, int64_t last) {                                                      \
-    const int64_t size = sizeof(T), even = in.columns - in.columns % ST_TURN, end = last - (last - first) % (LINE / size);      \
-    for (int64_t top = first; top < end; top += LINE / size)                                                                  \
-      for (int64_t left = 0; left < even; left += ST_TURN)                                                                    \
-        for (int64_t row = top; row < top + LINE / size; row += ST_TURN)                                                      \
-          st_turn_##T(in.from + row * size + left * in.column_step, in.column_step, in.to + (row * in.columns + left) * size, \
-                      in.columns * size);                                                                                     \
-    COPY_TILES(T, first, end, even)                                                                                           \
-    COPY_TILES(T, end, last, 0)                                                                                               \
+/* Columns whose items lie one after another: as many columns at a time as give whole lines of rows, and of these so many rows that each
+   column is read in order for a while, as hardware follows only so many streams at once. Then what is left on the right and below. */
+#define COPY_TURNED(T)                                                                                                            \
+  static void copy_turned_##T(strided in, int64_t first, int64_t last) {                                                          \
+    const int64_t size = sizeof(T), even = in.columns - in.columns % ST_TURN, end = last - (last - first) % ST_TURN;              \
+    for (int64_t top = first; top < end; top += HIGH)                                                                             \
+      for (int64_t left = 0; left < even; left += LINE / size)                                                                    \
+        for (int64_t row = top; row < least(top + HIGH, end); row += ST_TURN)                                                     \
+          for (int64_t column = left; column < least(left + LINE / size, even); column += ST_TURN)                                \
+            st_turn_##T(in.from + row * size + column * in.column_step, in.column_step, in.to + (row * in.columns + column) * size, \
+                        in.columns * size);                                                                                       \
+    COPY_TILES(T, first, end, even)                                                                                               \
+    COPY_TILES(T, end, last, 0)                                                                                                   \
   }
 COPY_TURNED(uint32_t)
 COPY_TURNED(uint64_t)
