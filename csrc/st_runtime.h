@@ -17,6 +17,16 @@
 #define ST_UNROLL(times) ST_PRAGMA(GCC unroll times)
 #endif
 
+/* Keeps a sum of gathered numbers, which may not be reordered, out of vectors: gcc gathers and multiplies in vectors, then adds what is in
+   these one by one, and takes up to twice as long where rows are short. */
+#if defined(__x86_64__)
+#define ST_IN_ORDER(sum) __asm__("" : "+x"(sum))
+#elif defined(__aarch64__)
+#define ST_IN_ORDER(sum) __asm__("" : "+w"(sum))
+#else
+#define ST_IN_ORDER(sum)
+#endif
+
 #ifdef __has_builtin
 #define ST_BUILTIN(builtin) __has_builtin(builtin)
 #else

@@ -24,7 +24,7 @@ from .kernels import compile_problem
 from .measure.company import Company, Witness, crowded
 from .measure.sampling import Counters, least_of
 from .resolve import make_problem
-from .row_ends import UNROLLED, row_ends
+from .row_ends import UNROLLED, USUAL, row_ends
 from .widths import halved
 
 _TURNS, _SAMPLE = 15, 1e-3  # how often all kernels run in turn; seconds of one sample
@@ -36,7 +36,6 @@ _COLUMNS = {_SPMM: 32, _SDDMM: 16, _SPMV: 1}
 _PREFETCHED = "prefetch(j, X, 8)"
 _SHARED = "parallelize(i, cpu_thread, no_races, {})"
 _RANDOM_ROWS = tuple(round(2 ** (half / 2)) for half in range(24, 34))  # of operands with rows of random lengths
-_RANDOM_ENTRIES = 6  # of such a row on average; ends of shorter ones are remembered better
 _FORGOTTEN = 1.3  # least time of a row over that in a smaller operand, where ends of rows are not remembered
 _LEAST_START = 5e-7  # seconds: a line of cache goes from core to core and back a few times, whatever one measurement says
 _MESH = "random:stencil5:45x45"  # a matrix with short rows, most of them as long as the one before, in the second level of cache
@@ -112,7 +111,7 @@ def _measured(threads: int, counters: Counters, company: list[Company]) -> Const
     constants["stream_miss"] = far / near
     ends = dict[float, float]()
     for rows in _RANDOM_ROWS:
-        source = _uniform(rows, 1024, _RANDOM_ENTRIES * rows)
+        source = _uniform(rows, 1024, USUAL * rows)
         _, (took,) = times(source, f"unroll(j, {UNROLLED})", expression=_SPMV)
         ends[row_ends(generate(source, "csr"), 1).surprises] = took / rows
     constants["surprises"] = remembered_surprises(ends)

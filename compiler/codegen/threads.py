@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ..ir.nodes import I64, MAP, For, Parallel, Step, Steps, Type
 from ..ir.rewrite import may_fail
-from .analysis import heap_allocations
+from .analysis import gathered_sums, heap_allocations
 from .expressions import ExpressionPrinter, c_type
 from .memory import Region
 from .regions import captured, has_shares
@@ -46,6 +46,12 @@ class ThreadedPrinter(StatementPrinter):
             self._parallel(loop)
         else:
             super()._for(loop)
+
+    def _keep_in_order(self, loop: For) -> None:
+        self.depth += 1
+        for variable in gathered_sums(loop.body):
+            self.line(f"ST_IN_ORDER({self.names[variable.name]});")
+        self.depth -= 1
 
     def _parallel(self, loop: For) -> None:
         """Print a parallel loop as a function, and the call that makes threads run it."""

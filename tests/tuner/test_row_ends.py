@@ -49,11 +49,20 @@ def _made(coordinates: list[np.ndarray], form: str) -> Tensor:
 
 def test_the_more_surprises_there_are_beyond_those_remembered_the_more_are_lost() -> None:
     found = ends(RANDOM.integers(1, 4, 9000))
-    assert 5400 < found.surprises < 6500
+    assert 4200 < found.surprises < 5100
     times = [found.alone_over_batched(share * found.surprises) for share in (1.1, 1.0, 0.9, 0.7, 0.3)]
     assert times[0] == times[1] < 0.95
     assert times[1] < times[2] < times[3] < times[4]
     assert times[2] < 2 < times[4]
+
+
+def test_ends_of_longer_rows_are_harder_to_remember() -> None:
+    """Branches over their entries are remembered too."""
+    spread = RANDOM.integers(0, 8, 4000)
+    short, usual, long = (ends(spread + least).surprises for least in (1, 3, 15))
+    assert short < usual < long
+    assert usual == pytest.approx(surprising_share(spread) * 4000, rel=0.1)
+    assert long == pytest.approx(5 / 3 * usual, rel=0.1)
 
 
 def test_samples_of_many_rows_tell_what_all_of_them_would() -> None:

@@ -84,7 +84,7 @@ def test_constants_without_short_sums_have_some_in_proportion(tmp_path: Path, mo
 
 def test_rows_that_threads_take_over_are_not_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """SpMV of email-Enron, the first half of which has most of the work, took longer by two threads one by one than in batches."""
-    monkeypatch.setattr(parameters, "machine_constants", lambda: Constants(surprises=9_000.0))
+    monkeypatch.setattr(parameters, "machine_constants", lambda: Constants(surprises=7_000.0))
     lengths = np.random.default_rng(1).integers(1, 5, 20_000)  # three of four are not foreseen
     uneven = np.concatenate([lengths[:10_000] + 4, lengths[10_000:]])
     assert "unroll(j, 2)" in spmv(with_rows(lengths.tolist()), threads=2)

@@ -45,6 +45,7 @@ static __attribute__((noinline)) void st_parallel2(const void *st_given, st_clai
         double s = 0.0;
         for (int64_t p = A2_pos[i], p_end = A2_pos[i + 1]; p < p_end; p++) {
           s += A_vals[p] * x_vals[A2_crd[p]];
+          ST_IN_ORDER(s);
         }
         y_vals[i] = s;
         i_filled = st_filled_row_i32(A2_pos, i_filled + 1, i_past);
@@ -72,6 +73,7 @@ static __attribute__((noinline)) void st_parallel3(const void *st_given, st_clai
       double s = 0.0;
       for (int64_t p = A2_pos[i], p_end_ = A2_pos[i + 1]; p < p_end_; p++) {
         s += A_vals[p] * x_vals[A2_crd[p]];
+        ST_IN_ORDER(s);
       }
       y_vals[i] = s;
     }
