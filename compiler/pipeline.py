@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .build.kernel import TypedKernel
@@ -36,6 +37,15 @@ def _scheduled(default: Concretized, schedule: Schedule, extents: Mapping[str, i
     return Concretized(program, default.formats, default.sources)
 
 
+def _are_of_gpus(units: Collection[str]) -> bool:
+    return any(UNITS[unit].member for unit in units)
+
+
+def _for_units(made: Concretized, units: Collection[str]) -> Concretized:
+    """Return a program for a target with some units."""
+    return replace(made, program=replace(made.program, on_gpu=True)) if _are_of_gpus(units) else made
+
+
 def compile_kernel(
     expression: str,
     formats: Mapping[str, Format | str | None] | None = None,
@@ -65,7 +75,7 @@ def compile_kernel(
     """
     found = find_target(target, arch)
     require_target(found)
-    on_gpu = any(UNITS[unit].member for unit in found.units)
+    on_gpu = _are_of_gpus(found.units)
     check_convert(convert)
     assignment = parsed(expression)
     pair = checked_semiring(semiring)
@@ -77,7 +87,7 @@ def compile_kernel(
 
     def scheduled(known: Mapping[str, Format]) -> tuple[Viewed, Schedule, Concretized]:
         viewed = view_subscripts(assignment, known, {*constants, *determined}, boundary)
-        default, chosen = concretize(viewed.assignment, viewed.formats, *pair), directives
+        default, chosen = _for_units(concretize(viewed.assignment, viewed.formats, *pair), found.units), directives
         if not chosen.directives and on_gpu:
             chosen = default_mapping(default.program, assignment.target.tensor, default.formats, constants)
         return viewed, chosen, _scheduled(default, chosen, {**constants, **viewed.constants})
@@ -112,7 +122,8 @@ def compile_program(
     Raises:
         ScheduleError: the target does not have the units of its loops.
     """
-    return Kernel(assignment, dict(formats), extents, concretized, Schedule(), dtype, "auto", target, arch=arch, viewed=viewed)
+    made = _for_units(concretized, find_target(target, arch).units)
+    return Kernel(assignment, dict(formats), extents, made, Schedule(), dtype, "auto", target, arch=arch, viewed=viewed)
 
 
 def compile_together(

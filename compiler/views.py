@@ -13,7 +13,7 @@ from functools import cached_property
 from .format import Format
 from .frozen import frozen
 from .levels import LevelKind
-from .levels.affine import PART, Resolving
+from .levels.affine import PART, POINT, Resolving
 from .levels.subsection import Subsection
 from .notation.nodes import Affine
 
@@ -111,6 +111,11 @@ class View(Format):
                 return PART
             return Subsection(inner, coefficient, subscript.wraps, across)
         return Resolving(inner, coefficient, subscript.wraps, subscript.inside, subscript.covering == mode, self.stored.unique(place))
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is 1 where its subscript is 0, and has no other entries."""
+        return self.stored.levels == (POINT,)
 
     @property
     def plain(self) -> Format:

@@ -93,6 +93,48 @@ ST_COMBINE(and)
 ST_COMBINE(or)
 #undef ST_COMBINE
 
+/* Running sums of the first elements of an array that a block or warp shares: as many at once as there are threads. */
+template <int L = ST_LANES, class T> ST_DEVICE T st_running_of_lanes(T value) {
+  T whole = value;
+  for (int apart = 1; apart < L; apart *= 2) {
+    const T other = st_shuffle<L>(whole, apart);
+    if (st_lane<L>() & apart) value += other;
+    whole += other;
+  }
+  return value;
+}
+template <int L = ST_LANES, class T> ST_DEVICE void st_scan_of_warp(st_array<T> array, int64_t count) {
+  T before = 0;
+  st_barrier_of_warp<L>();
+  for (int64_t first = 0; first < count; first += L) {
+    const int64_t place = first + st_lane<L>();
+    const T own = place < count ? (T)array[place] : (T)0;
+    const T running = before + st_running_of_lanes<L>(own);
+    before += st_of_lanes<st_op_add, L>(own);
+    if (place < count) array[place] = running;
+  }
+  st_barrier_of_warp<L>();
+}
+template <class T> ST_DEVICE void st_scan_of_block(st_array<T> array, int64_t count) {
+  ST_SHARED(T, parts, ST_LANES);
+  T before = 0;
+  for (int64_t first = 0; first < count; first += st_threads_of_block()) {
+    const int64_t place = first + st_thread_of_block();
+    st_barrier_of_block();
+    const T own = place < count ? (T)array[place] : (T)0;
+    const T whole = st_of_lanes<st_op_add>(own);
+    T running = before + st_running_of_lanes(own);
+    if (st_first_of_warp()) parts[st_warp_of_block()] = whole;
+    st_barrier_of_block();
+    for (int64_t warp = 0; warp < st_warps_of_block(); warp++) {
+      if (warp < st_warp_of_block()) running += parts[warp];
+      before += parts[warp];
+    }
+    if (place < count) array[place] = running;
+  }
+  st_barrier_of_block();
+}
+
 template <class O, class T> struct st_update {
   T value;
   ST_DEVICE T operator()(T old) const { return O::of(old, value); }

@@ -1,11 +1,13 @@
-"""Whether iterations of a loop write different components: judged by the indices of a target, through derived indices."""
+"""Whether iterations of a loop write different components: judged by the indices of its target, through derived indices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
 from ..format import Format
-from ..notation.nodes import Access
+from ..notation.nodes import Access, Affine, Expr, Mul
+from ..views import View
+from .nodes import Assign
 from .provenance import Provenance
 from .relations import CoordRelation, PosRelation
 
@@ -28,16 +30,39 @@ def covered_from_above(given: Collection[str], variable: str, graph: Provenance)
 
 
 def apart(
-    given: Collection[str], variable: str, around: Collection[str], graph: Provenance, format_of: Callable[[Access], Format | None]
+    write: Assign, variable: str, around: Collection[str], graph: Provenance, format_of: Callable[[Access], Format | None]
 ) -> bool:
-    """Return whether iterations of a loop have different values of the given indices while the loops around it keep their values.
+    """Return whether iterations of a loop write different components while the loops around it keep their values.
 
     ``covers`` says it of coordinates. Different positions of an operand are different coordinates below one parent only: the indices
-    of the levels above must keep their values or be among those given.
+    of the levels above must keep their values or be among those of the component. Of ``y(2*i + 1)``, which is ``y(s)`` times a point where
+    ``2*i + 1 - s`` is 0, the component has a coordinate s; no two values of i have the same one, unless another index changes too.
     """
     fixed = {*around, *graph.derivation(around)}
+    given = _determined(write.target.indices, fixed, tuple(_zeros(write.value, format_of)))
     above = (name for relation in _positions(variable, graph) for name in _above(relation, format_of(relation.access), graph))
     return covers(given, variable, graph) and all(name in fixed or covers(given, name, graph) for name in above)
+
+
+def _determined(given: Collection[str], fixed: Collection[str], zeros: Collection[Affine]) -> frozenset[str]:
+    """Return the indices that have one value for given ones, where others are fixed and some sums are 0."""
+    found = frozenset(given)
+    while True:
+        left = ([name for name in zero.indices if name not in found and name not in fixed] for zero in zeros)
+        more = found.union(*(names for names in left if len(names) == 1))
+        if more == found:
+            return found
+        found = more
+
+
+def _zeros(value: Expr, format_of: Callable[[Access], Format | None]) -> Iterator[Affine]:
+    """Yield the sums of indices that are 0 wherever a value has an entry: those of the points among its factors."""
+    match value:
+        case Mul(operands):
+            for operand in operands:
+                yield from _zeros(operand, format_of)
+        case Access() if isinstance(form := format_of(value), View) and form.is_point:
+            yield from form.compound_subscripts(value.indices).values()
 
 
 def _positions(variable: str, graph: Provenance) -> Iterator[PosRelation]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from ..format import Format
 from ..levels import COMPRESSED, DENSE, LevelKind
 from ..notation.nodes import Access, accesses
-from .nodes import Forall, Stmt, Where, assignments, runs_on_gpu, statements_around, targets
+from .nodes import Forall, Program, Stmt, Where, assignments, runs_on_gpu, statements_around, targets
 from .provenance import Provenance
 from .relations import CollapseRelation, PosRelation, SplitRelation
 
@@ -91,12 +91,12 @@ def known_order(graph: Provenance, path: Sequence[str]) -> tuple[str, ...]:
 
 
 def ordered_loops(
-    statement: Stmt, graph: Provenance, result: Access, form: Format, stored: Callable[[Access], Format | None]
+    program: Program, graph: Provenance, result: Access, form: Format, stored: Callable[[Access], Format | None]
 ) -> int | None:
     """Return whether the components of a sparse result come in the order of its levels, each once, so that they can be appended.
 
     Args:
-        statement: the program's.
+        program: scheduled concrete notation.
         graph: its provenance.
         result: the left side.
         form: the format that is asked for.
@@ -106,19 +106,25 @@ def ordered_loops(
         None if they do; else the number of outermost loops that go through whole levels in order: what lies
         inside these must be collected in a workspace.
     """
-    path = statements_around(statement, result.tensor)
-    writes = [assign for assign in assignments(statement) if assign.target.tensor == result.tensor]
+    path = statements_around(program.statement, result.tensor)
+    writes = [assign for assign in assignments(program.statement) if assign.target.tensor == result.tensor]
     if path is None:
         return 0
     loops = [node.index for node in path if isinstance(node, Forall)]
-    written = assembled_format(result, form, known_order(graph, loops), on_gpu=runs_on_gpu(statement))
-    count = appended_levels(written)
-    levels = [result.subscripts[mode].index for mode in written.order[:count]]
+    levels = appended_indices(program, graph, result, form)
+    count = len(levels)
     ordered = _in_order(graph, loops, levels, stored)
-    collects = writes[0].operator == "+=" and count == len(written.levels) and not _sums_at_once(path, graph, levels)
+    collects = writes[0].operator == "+=" and count == len(form.levels) and not _sums_at_once(path, graph, levels)
     if len(writes) == 1 and ordered == len(loops) and not collects:
         return None
     return _whole_levels(graph, loops[: min(ordered, _around_all_writes(path, result))], result)
+
+
+def appended_indices(program: Program, graph: Provenance, result: Access, form: Format) -> list[str]:
+    """Return the indices of the levels that must be written in order, as they are assembled, outermost first."""
+    loops = known_order(graph, loops_to(program.statement, result.tensor))
+    written = assembled_format(result, form, loops, on_gpu=runs_on_gpu(program))
+    return [result.subscripts[mode].index for mode in written.order[: appended_levels(written)]]
 
 
 def _around_all_writes(path: Sequence[Stmt], result: Access) -> int:

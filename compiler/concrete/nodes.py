@@ -176,6 +176,7 @@ class Program:
         assembly: (result, "append" | "insert" | "workspace").
         build: (compiler or None, flags or None).
         add, multiply: the operators of the semiring ("+", "*").
+        on_gpu: whether it is for a GPU, where one thread runs what no loop distributes.
     """
 
     statement: Stmt
@@ -186,6 +187,7 @@ class Program:
     build: tuple[str | None, str | None] = (None, None)
     add: str = "+"
     multiply: str = "*"
+    on_gpu: bool = False
     text: str = field(default="", compare=False)
 
 
@@ -261,9 +263,9 @@ def filled_by_threads(statement: Stmt, tensor: str) -> bool:
     return any(isinstance(node, Forall) and node.tag.is_dealt and tensor in targets(node) for node in walk(statement))
 
 
-def runs_on_gpu(statement: Stmt) -> bool:
-    """Whether a loop of a statement is distributed to blocks, warps or threads of a GPU."""
-    return any(isinstance(node, Forall) and node.tag.is_on_gpu for node in walk(statement))
+def runs_on_gpu(program: Program) -> bool:
+    """Whether a GPU runs a program: its target is one, or it distributes a loop to blocks, warps or threads of one."""
+    return program.on_gpu or any(isinstance(node, Forall) and node.tag.is_on_gpu for node in walk(program.statement))
 
 
 def used_indices(statement: Stmt) -> frozenset[str]:

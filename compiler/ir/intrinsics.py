@@ -128,9 +128,9 @@ INTRINSICS: dict[str, Intrinsic] = {
     "table_count": Intrinsic(meanings.table_count, "st_table_count", OF_GPU),
     **{f"table_count_of_{group}": Intrinsic(meanings.table_count, f"st_table_count_of_{group}", OF_GPU) for group in ("warp", "block")},
     **{
-        f"{name}_of_{group}": Intrinsic(meaning, f"st_{name}_of_{group}", OF_GPU, updates=True)
+        f"{name}_of_{group}": Intrinsic(getattr(meanings, name), f"st_{name}_of_{group}", OF_GPU, updates=True)
         for group in ("warp", "block")
-        for name, meaning in (("table_keys", meanings.table_keys), ("sort", meanings.sort), ("sort_range", meanings.sort_range))
+        for name in ("table_keys", "sort", "sort_range", "scan")
     },
     "enlist": Intrinsic(meanings.Parts.enlist, "st_enlist", "st_pieces.h", updates=True),
     "copy_part": Intrinsic(meanings.copy_part, "st_copy_part", "st_pieces.h", typed=True, updates=True),

@@ -178,7 +178,7 @@ def _promoted(context: Context, name_of: NameOf, around: Around, forall: Forall)
     if not isinstance(inner, Assign) or inner.operator != "+=":
         return None
     chain = [frame for frame in frames if isinstance(frame, Forall)]
-    once = not beside and _once(context, around, inner.target)
+    once = not beside and _once(context, around, inner)
     if len(chain) < len(frames) and (not once or context.assembly is not None):
         return None
     rows = _rows(context, chain, inner) if once or beside else []
@@ -230,9 +230,9 @@ def _is_dense(context: Context, access: Access, index: str) -> bool:
     return form is None or not access.has_coordinates(index, form)
 
 
-def _once(context: Context, around: Around, target: Access) -> bool:
+def _once(context: Context, around: Around, write: Assign) -> bool:
     """Whether each component of a target is written once: one assignment writes it, and all iterations of the loops around differ in it."""
-    if len(context.writes(target.tensor)) != 1:
+    if len(context.writes(write.target.tensor)) != 1:
         return False
     loops = enumerate(around.loops)
-    return all(apart(target.indices, loop, around.loops[:place], context.graph, context.tensors.format_of) for place, loop in loops)
+    return all(apart(write, loop, around.loops[:place], context.graph, context.tensors.format_of) for place, loop in loops)

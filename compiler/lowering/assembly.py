@@ -159,12 +159,12 @@ class Assembly(ResultTree):
             steps += self._stored(stored.crd, stored.width, stored.crd_capacity, place, coordinates[stored.index])
         return [*steps, SetVar(place, ONE, "+")]
 
-    def store(self, coordinates: dict[str, Value], value: Value, op: str) -> list[Step]:
-        """Return the steps that enter one component."""
+    def store(self, coordinates: dict[str, Value], value: Value, op: str, *, atomic: bool) -> list[Step]:
+        """Return the steps that enter one component; ``atomic``: others may add to it at the same time."""
         bottom = len(self.levels) - 1
         if self.last < bottom:
             position = self.position(bottom, coordinates)
-            stored: list[Step] = [] if self.counting else [Store(self.values, position, value, op)]
+            stored: list[Step] = [] if self.counting else [Store(self.values, position, value, op, atomic)]
             return [*stored, *(self._notes(bottom, coordinates) if self.last < 0 else [SetVar(self.used, Const(True, BOOL))])]
         assert not op, "a component of an appended level is stored once"
         entry = self.levels[bottom]

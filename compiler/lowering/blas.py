@@ -136,7 +136,7 @@ class _Routine:
             place = self.inside.place(target if shared is None else shared)
             position = result_position(context, self.inside, target)
         self._check(target, storage, place)
-        array, race = storage.values, race_at(context, self.scope.around(target.tensor), target, "+")
+        array, race = storage.values, race_at(context, self.scope.around(target.tensor), self.leaf, "+")
         asked: list[Step] = []
         if race in PRIVATE:
             copies = private_copies(context, self.scope, storage)

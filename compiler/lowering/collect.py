@@ -28,7 +28,7 @@ def collected(program: Program, result: Access, form: Format, stored: Callable[[
     """
     graph = Provenance(program.relations)  # type: ignore[arg-type]
     asked = dict(program.assembly).get(result.tensor) == "workspace"
-    outermost = ordered_loops(program.statement, graph, result, form, stored)
+    outermost = ordered_loops(program, graph, result, form, stored)
     if outermost is None and not asked:
         return program
     workspace = _workspace(program, graph, result, form, outermost or 0)

@@ -63,7 +63,7 @@ class Context:
         self._writes = _by_target(program.statement)
         self.tensors = Tensors(types, keys, self.results, self.graph, parameters)
         self.is_workspace = self.tensors.is_workspace
-        self.on_gpu = runs_on_gpu(program.statement)
+        self.on_gpu = runs_on_gpu(program)
 
     def lower(self, statement: Stmt, scope: Scope) -> list[Step]:
         """Return the steps of a statement at one place of the nest."""

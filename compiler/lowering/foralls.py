@@ -26,6 +26,7 @@ from .positions import lower_coordinates, lower_path, lower_positions
 from .recovery import coordinate, extent_of
 from .resolve import named
 from .scope import Clip, Scope, Window
+from .shared_insertion import shared, shares
 from .threads import dealt
 from .tiles import lower_by_value, lower_numbers, lower_tiles
 from .windows import gone_through, narrowed, opening, window
@@ -41,6 +42,8 @@ def lower_forall(context: Context, scope: Scope, forall: Forall) -> list[Step]:
         return inserted(context, scope, forall, _loop)
     if appends(context, scope, forall):
         return appended(context, scope, forall, _loop)
+    if shares(context, scope, forall):
+        return shared(context, scope, forall, _loop)
     return dealt(context, scope, forall, _loop) if forall.tag.is_dealt else _loop(context, scope, forall)
 
 

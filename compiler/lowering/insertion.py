@@ -23,7 +23,7 @@ from .threads import Loop, dealt
 
 def is_inserted(program: Program, result: str) -> bool:
     """Return whether an assembled result is counted first, because a GPU assembles it or a schedule says so."""
-    asked = runs_on_gpu(program.statement) or dict(program.assembly).get(result) == "insert"
+    asked = runs_on_gpu(program) or dict(program.assembly).get(result) == "insert"
     return asked and any(result in targets(loop) for loop in outermost(program.statement))
 
 

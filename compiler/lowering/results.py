@@ -26,7 +26,7 @@ def assembled_type(program: Program, requested: TensorType, result: Access) -> T
     if requested.format.is_dense:
         return requested
     loops = known_order(Provenance(program.relations), loops_to(program.statement, result.tensor))  # type: ignore[arg-type]
-    form = assembled_format(result, requested.format, loops, on_gpu=runs_on_gpu(program.statement))
+    form = assembled_format(result, requested.format, loops, on_gpu=runs_on_gpu(program))
     widest = max(requested.widths, default=32)
     return TensorType(form, requested.dtype, tuple(widest for _ in form.levels))
 

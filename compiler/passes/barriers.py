@@ -58,7 +58,7 @@ def with_barriers(steps: Steps, group: Group, own: frozenset[str]) -> Steps:
             case For(tag=Dealt()) | Once():
                 return Steps((Barrier(group), step, Barrier(group))) if written_arrays(step) & meeting else step
             case For() | While():
-                return replace(step, body=visit(step.body))
+                return replace(step, body=_without_repeats(as_steps(visit(step.body))))
             case If(condition, then, otherwise):
                 return If(condition, visit(then), None if otherwise is None else visit(otherwise))
         return step

@@ -78,10 +78,7 @@ def outside_kernels(function: Function) -> str | None:
 def _refuse(function: Function) -> None:
     for node in walk(function.body):
         if isinstance(node, Grow):
-            raise ScheduleError(
-                "on a GPU a sparse result is counted, then filled: its outermost loop must be the first level of the result, and is"
-                " parallelized, or said to be assembled so: assemble(C, insert)"
-            )
+            raise ScheduleError(f"on a GPU arrays are made before a kernel runs, and {node.array} grows while it does")
 
 
 def _placed(step: Step, within: Group) -> Step:

@@ -47,8 +47,13 @@ from .combined import identity, renamed, updated_scalars, zero
 from .manager import Setting
 from .shared_out import shared_out
 
-TOGETHER = frozenset(("sort", "sort_range", "table_keys", "table_count"))
-"""Functions that all threads of a block or warp call together, with the same arguments; they contain the barriers that they need."""
+OF_WHOLE_WARPS = frozenset(("sort", "sort_range", "table_keys", "table_count"))
+TOGETHER = OF_WHOLE_WARPS | {"scan"}
+"""Functions that all threads of a block or warp call together, with the same arguments; they contain the barriers that they need. Some need
+all lanes of a hardware warp."""
+
+ALIKE = ("table_insert",)
+"""Functions that all threads of a block or warp may call with the same arguments, and of which all get the same: a key has one slot."""
 
 OWN_BYTES = 48 * 1024
 """The most bytes of static shared memory of a kernel; kernels that need more are launched with dynamic shared memory."""
@@ -92,18 +97,18 @@ def _launched_with(kernel: Kernel, most: int) -> int:
 def _bytes_of_sums(kernel: Kernel) -> int:
     """Return the bytes of shared memory that functions of a whole block need themselves (csrc/st_cuda_members.h, st_cuda_tables.h)."""
     sums = {(node.op, node.type, node.unit) for node in nodes_of(kernel.body, Combine) if node.within == "block"}
-    tables = {node.function for node in nodes_of(kernel.body, Call, Run) if node.function in _TABLES_OF_BLOCK}
+    counts = {node.function for node in nodes_of(kernel.body, Call, Run) if node.function in _COUNTS_OF_WARPS}
     members = {"warp": MOST_THREADS // kernel.lanes, "thread": MOST_THREADS // WARP}
-    return sum(members[unit] * kind.bytes for _, kind, unit in sums) + len(tables) * members["thread"] * I64.bytes
+    return sum(members[unit] * kind.bytes for _, kind, unit in sums) + len(counts) * members["thread"] * I64.bytes
 
 
-_TABLES_OF_BLOCK = ("table_keys_of_block", "table_count_of_block")
+_COUNTS_OF_WARPS = ("table_keys_of_block", "table_count_of_block", "scan_of_block")
 
 
 def _check_lanes(kernel: Kernel) -> None:
     """Refuse functions that need all lanes of a hardware warp, if warps have fewer."""
     for node in nodes_of(kernel.body, Call, Run):
-        if kernel.lanes != WARP and node.function.removesuffix("_of_warp") in TOGETHER:
+        if kernel.lanes != WARP and node.function.removesuffix("_of_warp") in OF_WHOLE_WARPS:
             raise ScheduleError(f"on a GPU a workspace of keys is of warps of {WARP} lanes, not of {kernel.lanes}")
 
 
@@ -225,7 +230,7 @@ def _dealt_arrays(node: Node) -> set[str]:
 
 def _refuse_updates(step: Step, group: str) -> None:
     for node in walk(step):
-        if isinstance(node, Call) and INTRINSICS[node.function].updates:
+        if isinstance(node, Call) and INTRINSICS[node.function].updates and node.function not in ALIKE:
             raise ScheduleError(
                 f"on a GPU a workspace that keeps its entries is filled by one thread, and here a {group} fills it; deal the loop"
                 " around it out to gpu_thread"

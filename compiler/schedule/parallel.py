@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..concrete.apart import apart
-from ..concrete.assembled import handing, ordered_loops
+from ..concrete.assembled import appended_indices, handing, ordered_loops
 from ..concrete.lattice import is_everywhere, stored_operands
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets, walk
 from ..concrete.provenance import Provenance
@@ -18,7 +18,7 @@ from ..errors import ScheduleError
 from ..format import Format
 from ..frozen import frozen
 from ..native.devices import require_gpu
-from ..notation.nodes import Access
+from ..notation.nodes import Access, Literal, index_subscript
 from ..notation.printer import show
 from ..units import UNITS
 from ..workspaces import keeps_entries
@@ -157,6 +157,9 @@ def _check_insert(program: Program, address: Address, loop: Forall, write: _Writ
         return
     if sharing_operand(program, target, graph, context) is not None:
         return
+    if loop.tag.is_on_gpu and (target.tensor, "insert") in program.assembly:
+        _check_in_order(program, target, address, loop, form, graph, context)
+        return
     outermost = target.subscripts[form.order[0]].index
     rows = loop.tag.is_threaded or (target.tensor, "insert") in program.assembly
     if rows and not any(isinstance(frame, Forall) for frame in frames(program.statement, address)):
@@ -201,14 +204,44 @@ def keeping(program: Program, graph: Provenance, context: Context) -> frozenset[
 
 def _check_rows(program: Program, target: Access, loop: Forall, form: Format, context: Context) -> None:
     """Refuse threads that would have to collect components of the result together, because these are not computed row by row."""
-    ordered = ordered_loops(program.statement, graph_of(program.relations), target, form, context.format_of)
-    beside = ordered is not None and not isinstance(program.statement, Forall)  # producers of workspaces are outside the loops
-    if (target.tensor, "workspace") in program.assembly or ordered == 0 or beside:
+    ordered = ordered_loops(program, graph_of(program.relations), target, form, context.format_of)
+    if (target.tensor, "workspace") in program.assembly or ordered == 0 or _are_beside(program, ordered):
+        _refuse_collecting(target, loop)
+
+
+def _check_in_order(
+    program: Program, target: Access, address: Address, loop: Forall, form: Format, graph: Provenance, context: Context
+) -> None:
+    """Refuse iterations on a GPU that do not append one behind another, but would have to collect components of the result together."""
+    ordered = ordered_loops(program, graph, target, form, context.format_of)
+    around = enclosing_loops(program.statement, address)
+    inside = ordered is not None and len(around) >= ordered
+    levels = appended_indices(program, graph, target, form)
+    known = [index for index in levels if index in graph.known_after(around)]
+    if _are_beside(program, ordered):
+        _refuse_collecting(target, loop)
+    if inside or len(known) == len(levels):
+        return
+    first = Access(target.tensor, tuple(map(index_subscript, levels[: len(known) + 1])))
+    if not apart(Assign(first, "=", Literal(1)), loop.index, around, graph, context.format_of):
         refuse(
             Rule.PARALLEL_INSERT,
-            f"components of {show(target)} do not come in the order of its levels inside loop {loop.index}, and threads cannot collect"
-            " them together; reorder the loops",
+            f"iterations of {loop.index} append to one fibre of {show(target)}, since they may have equal {levels[len(known)]}; give parts"
+            f" of {levels[len(known)]} to the units, in a loop of its own",
         )
+
+
+def _are_beside(program: Program, ordered: int | None) -> bool:
+    """Whether components are collected in a program whose producers of workspaces stand outside of its loops."""
+    return ordered is not None and not isinstance(program.statement, Forall)
+
+
+def _refuse_collecting(target: Access, loop: Forall) -> None:
+    refuse(
+        Rule.PARALLEL_INSERT,
+        f"components of {show(target)} do not come in the order of its levels inside loop {loop.index}, and threads cannot collect"
+        " them together; reorder the loops",
+    )
 
 
 def sharing_operand(program: Program, target: Access, graph: Provenance, context: Context) -> Access | None:
@@ -226,7 +259,7 @@ def sharing_operand(program: Program, target: Access, graph: Provenance, context
 def _check_races(program: Program, address: Address, loop: Forall, write: _Write, graph: Provenance, context: Context) -> None:
     parallel = [frame for frame in write.loops if frame.tag.unit is not None]
     around = enclosing_loops(program.statement, address)
-    if apart(write.assign.target.indices, loop.index, around, graph, context.format_of):
+    if apart(write.assign, loop.index, around, graph, context.format_of):
         return
     if any(frame.tag.race in ("atomics", "ignore_races") for frame in parallel):
         return

@@ -12,7 +12,7 @@ from ..notation.nodes import accesses
 
 def together(program: Program) -> list[tuple[Workspace, ...]]:
     """Return the workspaces that are in memory at one time, for every nest of a program that has all of no other nest's."""
-    if runs_on_gpu(program.statement):
+    if runs_on_gpu(program):
         return [program.workspaces]
     nests = [_tensors(nest) for nest in in_sequence(program.statement)]
     spans: list[tuple[Workspace, int, int]] = []

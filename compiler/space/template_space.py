@@ -125,8 +125,8 @@ class Transformation:
 
     def _race(self, loop: str, unit: str) -> str:
         assert self.partition.program is not None
-        indices, around = result_leaf(self.partition.program)[1].target.indices, self.order[: self.order.index(loop)]
-        if apart(indices, loop, around, self.partition.graph, self.partition.context.format_of):
+        leaf, around = result_leaf(self.partition.program)[1], self.order[: self.order.index(loop)]
+        if apart(leaf, loop, around, self.partition.graph, self.partition.context.format_of):
             return "no_races"
         return "parallel_reduction" if UNITS[unit].is_vector else "atomics"
 

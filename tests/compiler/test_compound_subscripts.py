@@ -196,3 +196,26 @@ def test_what_scatters_does_so_in_any_order(kind: str, order: str) -> None:
 def test_kernels_may_choose_their_schedule() -> None:
     operands = {"B": st.tensor(B, "s"), "F": np.ones(2)}
     assert np.array_equal(st.compile("y(i) = B(i+j) * F(j)", {"B": "s"}, schedule="auto")(**operands), B[:-1] + B[1:])
+
+
+@pytest.mark.parametrize(
+    ("expression", "form", "order"),
+    [
+        ("y(2*i+1) = A(i,j) * x(j)", "csr", "i, y1, j"),
+        ("y(7-i) = A(i,j) * x(j)", "csr", "i, y1, j"),
+        ("y(2*i+j) = A(i,j) * x(j)", "dense", "j, i, y1"),
+        ("Y(i+j,j) = A(i,j) * x(j)", "csr", "i, j, Y1"),
+    ],
+)
+def test_indices_in_subscripts_of_results_choose_components(expression: str, form: str, order: str) -> None:
+    """No two values of the index write one component, unless another index of the subscript changes inside its loop."""
+    operands = {"A": st.tensor(MATRIX * 1.0, form), "x": np.arange(1.0, MATRIX.shape[1] + 1)}
+    kernel = st.compile(expression, {"A": form}, schedule=f"reorder({order}); parallelize(i, cpu_thread, no_races)")
+    assert "st_atomic" not in kernel.source
+    assert np.array_equal(kernel(**operands), st.evaluate(expression, operands, schedule="default"))
+
+
+def test_sums_of_indices_that_change_together_may_be_equal() -> None:
+    for expression in ("y(i+j) = A(i,j) * x(j)", "Y(i+j,k) = A(i,j) * X(j,k)"):
+        with pytest.raises(st.ScheduleError, match="iterations of i write the same components"):
+            st.compile(expression, {"A": "csr"}, schedule="parallelize(i, cpu_thread, no_races)")

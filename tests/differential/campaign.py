@@ -3,7 +3,8 @@
 ``--sanitize`` compiles the kernels with the address and undefined-behaviour sanitizers, in a process that has them loaded;
 ``--optimise`` as they are compiled for users, so that the C compiler makes its vectors.
 ``--schedules expressions`` computes each case as directives say that are drawn at random, ``--schedules tuner`` as the tuner might,
-``--schedules kernels`` draws directives for the kernels of the papers, on many shapes each. ``--write`` puts command, outcome and what
+``--schedules kernels`` draws directives for the kernels of the papers, on many shapes each, ``--schedules gpu`` such for a GPU, until
+there are as many cases as are wanted that have a form there. ``--write`` puts command, outcome and what
 was covered into results/differential.md.
 """
 
@@ -15,7 +16,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the campaign; every case has a seed of its own")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--interpret-every", type=int, default=8, help="interpret one case in so many too")
-    parser.add_argument("--schedules", choices=("expressions", "kernels", "tuner"), help="draw a schedule for every case too")
+    parser.add_argument("--schedules", choices=("expressions", "kernels", "tuner", "gpu"), help="draw a schedule for every case too")
     parser.add_argument("--sanitize", action="store_true", help="compile with -fsanitize=address,undefined")
     parser.add_argument("--optimise", action="store_true", help="compile as kernels are outside of tests, for vectors")
     parser.add_argument("--write", action="store_true", help="note the outcome in results/differential.md")
@@ -40,7 +41,7 @@ def main() -> int:
     sys.path.insert(0, str(TESTS))
     from sparsetune.compiler.native.toolchain import default_flags
 
-    from differential import scheduled, scheduled_cases, tuned_cases
+    from differential import gpu, scheduled, scheduled_cases, tuned_cases
     from differential.batch import PLAIN_FLAGS, SANITIZERS
     from differential.cases import random_case
     from differential.facts import facts, schedule_facts
@@ -59,9 +60,15 @@ def main() -> int:
         ),
         "kernels": (scheduled.run_random, scheduled.random_scheduled, partial(schedule_facts, scheduled.drawn_schedule)),
         "tuner": (tuned_cases.run_tuned, tuned_cases.tuned_case, tuned_cases.facts),
+        "gpu": (gpu.run_gpu, gpu.random_gpu, partial(schedule_facts, gpu.drawn_schedule)),
     }
     work, describe, told = kinds[given.schedules]
-    seeds, chunk = range(first, first + given.cases), 20 if given.schedules else 100
+    seeds: Sequence[int] = range(first, first + given.cases)
+    drawn = gpu.draws(first, given.cases) if given.schedules == "gpu" else None
+    if drawn is not None:
+        print(drawn)
+        seeds = drawn.seeds
+    chunk = 20 if given.schedules else 100
     failures = run_isolated(seeds, given.workers, chunk, flags, shown=True, work=work, describe=describe)
     seconds = time.monotonic() - start
     for failure in failures:
@@ -69,7 +76,7 @@ def main() -> int:
     outcome = f"{given.cases - len(failures)} of {given.cases} cases passed in {seconds / 60:.0f} min"
     print(outcome)
     if given.write:
-        covered = [f"- {line}" for line in told(seeds)]
+        covered = [f"- {line}" for line in (*([] if drawn is None else str(drawn).splitlines()), *told(seeds))]
         _write(" ".join(sys.orig_argv[1:]), outcome, ["\n".join(covered), *map(str, failures)])
     return 1 if failures else 0
 

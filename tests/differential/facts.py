@@ -52,7 +52,7 @@ def schedule_facts(draw: Callable[[int], Drawn], seeds: Iterable[int]) -> list[s
         kept.update(directive.partition("(")[0] for directive in found.kept)
         refused.update(directive.partition("(")[0] for directive in found.refused)
         lengths[len(found.kept)] += 1
-        parallel += "cpu_thread" in found.schedule
+        parallel += "cpu_thread" in found.schedule or "gpu_" in found.schedule
     proposed, dropped = kept.total() + refused.total(), 100 * refused.total() / (kept.total() + refused.total())
     return [
         f"{lengths.total()} schedules of 0 to {max(lengths)} directives, {kept.total() / lengths.total():.1f} on average;"

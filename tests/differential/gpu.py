@@ -4,13 +4,17 @@ processor, with everything that they do checked."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,7 +36,7 @@ from sparsetune.compiler.targets.executor import executor_flags
 
 from . import compare
 from .cases import Case, random_case
-from .drawer import Drawer, chains
+from .drawer import Drawer, Drawn, chains
 from .gpu_templates import searched_templates
 from .runner import Failure, SomeCase, last_lines
 from .scheduled import MANY_ROWS, SHAPES, Scheduled, _difference, kinds_of, random_draw
@@ -41,8 +45,7 @@ from .whole_numbers import reference
 TARGET = "cuda" if find_program("nvidia-smi") else "cuda-executor"
 """What runs the kernels of tests: the GPU of this machine, or the executor where it has none."""
 NEVER = "on a GPU"
-"""How refusals begin of what is legal, but has no form on a GPU: workspaces that grow while a kernel runs, lists that several fill."""
-
+"""How refusals begin of what is legal, but has no form on a GPU: lists that several fill, tables of which several would have copies."""
 
 UNITS = ("gpu_block", "gpu_warp", "gpu_thread")
 LANES = (2, 4, 8, 16, 32)
@@ -55,6 +58,9 @@ class GpuDrawer(Drawer):
     """Draws blocks, warps and threads of a GPU in place of threads and vectors."""
 
     def finishing(self, program: Program) -> str:
+        """Also that a sparse result is counted, then filled: else hardly any loop of one would be distributed."""
+        if not self.formats[self.result].is_dense and not program.assembly and self.rng.random() < 0.7:
+            return f"assemble({self.result}, insert)"
         return self._thread(program) if self.rng.random() < 0.6 else super().finishing(program)
 
     def _thread(self, program: Program) -> str:
@@ -76,10 +82,54 @@ class GpuDrawer(Drawer):
         return self._thread(program)
 
 
-@cache
 def random_gpu(seed: int) -> Scheduled:
     """Return the case of a seed."""
-    return random_draw(seed, Random(f"gpu {seed}"), GpuDrawer, lambda directive: "ignore_races" not in directive)[0]
+    return _drawn(seed)[0]
+
+
+def drawn_schedule(seed: int) -> Drawn:
+    """Return what was drawn for a seed."""
+    return _drawn(seed)[1]
+
+
+@cache
+def _drawn(seed: int) -> tuple[Scheduled, Drawn]:
+    return random_draw(seed, Random(f"gpu {seed}"), GpuDrawer, lambda directive: "ignore_races" not in directive)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Cases that were drawn until there were as many to run as wanted.
+
+    Attributes:
+        seeds: of those to run.
+        refused: how many others have no form on a GPU, by reason.
+    """
+
+    seeds: tuple[int, ...]
+    refused: Mapping[str, int]
+
+    def __str__(self) -> str:
+        total = sum(self.refused.values())
+        reasons = "".join(f"\n  {count}: {reason}" for reason, count in sorted(self.refused.items(), key=lambda found: -found[1]))
+        return f"{len(self.seeds) + total} drawn, {len(self.seeds)} to run, {total} refused{':' if total else ''}{reasons}"
+
+
+def draws(first: int, wanted: int) -> Draws:
+    """Draw cases from a seed on, until so many have a form on a GPU."""
+    seeds, refused = list[int](), Counter[str]()
+    for seed in count(first):
+        if len(seeds) == wanted:
+            return Draws(tuple(seeds), refused)
+        try:
+            _ = compiled(random_gpu(seed)).source
+        except ScheduleError as error:
+            if NEVER not in str(error):
+                raise
+            refused[NEVER + re.split("[,;]", str(error).partition(NEVER)[2])[0]] += 1
+        else:
+            seeds.append(seed)
+    raise AssertionError("there is no last seed")
 
 
 def compiled(case: Scheduled, target: str = TARGET) -> Kernel:
@@ -235,8 +285,6 @@ def _run(
         try:
             made, kernel = make(case)
             _ = kernel.source
-        except ScheduleError as error:
-            failures += [] if NEVER in str(error) else [Failure(case.seed, str(case), f"refused: {error}")]
         except Exception:
             failures.append(Failure(case.seed, str(case), f"does not compile: {last_lines(traceback.format_exc())}"))
         else:

@@ -146,8 +146,6 @@ def test_positions_beyond_32_bits() -> None:
     ("schedule", "message"),
     [
         ("parallelize(i, gpu_block, temporary); precompute(A(i,j) * x(j), j, j, w)", "directive 2"),
-        ("parallelize(j, gpu_block, temporary)", "combine what they add"),
-        (CARRIED.replace("split(q, t, n, 2);", "split(q, n, t, 2); reorder(b, t, n);"), "in order; these add to several; use atomics"),
         ("parallelize(i, cpu_thread, no_races)", "target cuda has no such unit; it has gpu_block, gpu_thread, gpu_warp"),
     ],
 )

@@ -11,6 +11,8 @@ import sparsetune as st
 from differential import gpu, gpu_templates
 from differential.cases import random_case
 from differential.gpu_mappings import MAPPINGS, SHARED, SPMM, source
+from differential.gpu_results import ALONE, COLLECTED, COPIED, INNER
+from differential.scheduled import Scheduled, kinds_of
 from sparsetune.compiler.build.standalone import standalone
 from sparsetune.compiler.errors import BuildError, ScheduleError
 from sparsetune.compiler.evaluate import compile_kernel
@@ -53,15 +55,16 @@ def test_forty_kernels_compile_for_two_architectures(nvcc: str, tmp_path: Path) 
         for found in LIBRARY
         if found.target == "cuda"
     ]
-    drawn: list[str] = []
-    for seed in range(100, 200):
-        try:
-            drawn.append(gpu.compiled(gpu.random_gpu(seed)).source)
-        except ScheduleError:
-            continue
-        if len(drawn) + len(library) + len(MAPPINGS) == 40:
-            break
-    compile_for_devices(nvcc, [source(name) for name in MAPPINGS] + library + drawn, tmp_path)
+    drawn = gpu.draws(100, max(40 - len(library) - len(MAPPINGS), 0)).seeds
+    random = [gpu.compiled(gpu.random_gpu(seed)).source for seed in drawn]
+    compile_for_devices(nvcc, [source(name) for name in MAPPINGS] + library + random, tmp_path)
+
+
+@pytest.mark.slow
+def test_sparse_results_and_copies_compile_for_two_architectures(nvcc: str, tmp_path: Path) -> None:
+    cases = [*ALONE, *INNER, *COLLECTED, *COPIED]
+    made = [gpu.compiled(Scheduled(0, expression, kinds_of(formats), schedule)) for expression, formats, schedule in cases]
+    compile_for_devices(nvcc, [kernel.source for kernel in made], tmp_path)
 
 
 @pytest.mark.nightly

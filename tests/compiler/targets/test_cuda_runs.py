@@ -78,8 +78,16 @@ def test_rows_of_any_length_in_all_mappings(rows: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_random_schedules_are_right() -> None:
-    found = run_isolated(range(30), chunk=15, work=gpu.run_gpu, describe=gpu.random_gpu)
+    found = run_isolated(gpu.draws(0, 30).seeds, chunk=15, work=gpu.run_gpu, describe=gpu.random_gpu)
     assert not found, "\n".join(map(str, found))
+
+
+def test_few_legal_schedules_have_no_form_on_a_gpu() -> None:
+    drawn = gpu.draws(0, 100)
+    assert len(drawn.seeds) == 100
+    assert sum(drawn.refused.values()) <= 10, drawn
+    assert str(drawn).startswith(f"{100 + sum(drawn.refused.values())} drawn, 100 to run, ")
+    assert sum("gpu_" in gpu.random_gpu(seed).schedule for seed in drawn.seeds) >= 50
 
 
 @pytest.mark.slow
@@ -102,7 +110,9 @@ def test_a_campaign_of_random_sums_that_are_carried() -> None:
 
 @pytest.mark.nightly
 def test_a_campaign_of_random_schedules() -> None:
-    found = run_isolated(range(1000, 3000), chunk=25, work=gpu.run_gpu, describe=gpu.random_gpu)
+    drawn = gpu.draws(1000, 2000)
+    print(drawn)
+    found = run_isolated(drawn.seeds, chunk=25, work=gpu.run_gpu, describe=gpu.random_gpu)
     assert not found, "\n".join(map(str, found))
 
 

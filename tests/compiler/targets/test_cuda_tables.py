@@ -20,6 +20,8 @@ SPGEMM, CSR = "C(i,j) = A(i,k) * B(k,j)", {"A": "csr", "B": "csr", "C": "csr"}
 ROWS = "assemble(C, insert); parallelize(i, gpu_{}, no_races)"
 SCHEDULES = {
     "row to a thread": ROWS.format("thread"),
+    "row to a warp, every entry to all its threads": ROWS.format("warp"),
+    "row to a block, every entry to all its threads": ROWS.format("block"),
     "row to a warp": f"{ROWS.format('warp')}; parallelize([0], j, gpu_thread, no_races)",
     "row to a block": f"{ROWS.format('block')}; parallelize([0], j, gpu_thread, no_races)",
     "row to a block, its entries to warps": f"{ROWS.format('block')}; parallelize([0], k, gpu_warp, atomics);"
@@ -133,9 +135,10 @@ def test_all_threads_of_a_warp_list_sort_and_append() -> None:
     assert "p_w1_3 += st_threads_of_warp()) {  // j in w(j)" in append
 
 
-def test_threads_of_a_warp_that_all_fill_a_table_are_refused() -> None:
+def test_threads_of_a_warp_that_all_fill_a_bitmap_are_refused() -> None:
+    schedule = f"workspace(w, bitmap); {ROWS.format('warp')}"
     with pytest.raises(ScheduleError, match="is filled by one thread, and here a warp fills it; deal the loop around it out to gpu_thread"):
-        _ = st.compile(SPGEMM, CSR, schedule=ROWS.format("warp"), target="cuda", arch="sm_90").source
+        _ = st.compile(SPGEMM, CSR, schedule=schedule, target="cuda", arch="sm_90").source
 
 
 def test_what_tables_find_out_themselves_has_room_for_the_whole_range() -> None:
