@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
 from ..compiler.errors import SparsetuneError
 from ..compiler.frozen import frozen
+from ..compiler.units import PROCESSOR
 from .comparison import compare_with_peers
 from .config import Suite
 from .database import Database
@@ -36,6 +37,7 @@ class BenchItem:
     expression: str = ""
     ratios: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     failure: str = ""
+    target: str = PROCESSOR.target
 
 
 def bench_suite(
@@ -47,11 +49,11 @@ def bench_suite(
 
 def _beside_peers(peers: Sequence[Peer], suite: Suite, outcome: Outcome) -> BenchItem:
     item, result = outcome.item, outcome.result
-    named = item.label, item.input.name, item.threads
+    failed = BenchItem(item.label, item.input.name, item.threads, {}, None, None, expression=item.kernel.expression, target=item.target)
     if result is None:
-        return BenchItem(*named, {}, None, None, expression=item.kernel.expression, failure=outcome.message)
+        return replace(failed, failure=outcome.message)
     try:
         found = compare_with_peers(result.problem, result.best, peers, suite.settings)
     except SparsetuneError as error:
-        return BenchItem(*named, {}, None, None, expression=item.kernel.expression, failure=first_line(error))
-    return BenchItem(*named, found.times, found.best_peer, found.ratio, found.wrong, item.kernel.expression, found.ratios)
+        return replace(failed, failure=first_line(error))
+    return replace(failed, times=found.times, best_peer=found.best_peer, ratio=found.ratio, wrong=found.wrong, ratios=found.ratios)

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..compiler.concrete.given import checked_semiring
 from ..compiler.errors import DataError, ExpressionError
 from ..compiler.frozen import frozen
+from ..compiler.units import HARDWARE, PROCESSOR, is_processor
 from ..datasets.files import ENDINGS, has_known_ending, stem
 from ..datasets.query import FIELDS, SHAPES, SOURCES, Query, search
 from .measure.policy import Policy
@@ -65,9 +66,11 @@ class Suite:
         name, description: for people.
         trials, time_budget: of each item's search.
         item_seconds: after which an item is given up, loading its input included; None: never.
-        threads: each item is tuned with every one of these; empty: with the cores that this process may use.
+        threads: each item is tuned with every one of these; empty: with the cores that this process may use. A target that is a device
+            has none.
         settings: of the search.
         probes: what nights measure beside (``nightly.probes``).
+        target: what kernels are generated for, and measured on.
     """
 
     name: str
@@ -80,6 +83,17 @@ class Suite:
     inputs: tuple[SuiteInput, ...]
     probes: tuple[str, ...] = ()
     item_seconds: float | None = None
+    target: str = PROCESSOR.target
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether its kernels run on a device with memory of its own."""
+        return HARDWARE[self.target].on_device
+
+    @property
+    def key(self) -> str:
+        """The name of its runs and nights, which are apart for each target."""
+        return self.name if is_processor(self.target) else f"{self.name} on {self.target}"
 
 
 def suite_names() -> list[str]:
@@ -115,6 +129,7 @@ def load_suite(name: str) -> Suite:
         inputs=tuple({entry.name: entry for entry in inputs}.values()),
         probes=head.texts("probes", ()),
         item_seconds=head.number("item_seconds", None),
+        target=head.text("target", PROCESSOR.target),
     )
     head.done()
     top.done()

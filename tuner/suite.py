@@ -11,6 +11,7 @@ from ..compiler.errors import DatabaseError, DataError, NetworkError, Sparsetune
 from ..compiler.frozen import frozen
 from ..compiler.native.machine import available_cores
 from ..compiler.storage.tensor import Tensor
+from ..compiler.units import PROCESSOR
 from .alarm import TooLong, limited
 from .config import Suite, SuiteInput, SuiteKernel
 from .database import Database
@@ -40,6 +41,7 @@ class Item:
     input: SuiteInput
     dims: tuple[tuple[str, int], ...]
     threads: int
+    target: str = PROCESSOR.target
 
 
 @frozen
@@ -64,8 +66,8 @@ def suite_items(suite: Suite) -> list[Item]:
     Raises:
         DataError: a kernel has no input.
     """
-    threads = suite.threads or (available_cores(),)
-    found = [item for entry in suite.inputs for kernel in suite.kernels for item in _items(kernel, entry, threads)]
+    threads = (1,) if suite.is_on_device else suite.threads or (available_cores(),)
+    found = [item for entry in suite.inputs for kernel in suite.kernels for item in _items(kernel, entry, threads, suite.target)]
     for kernel in suite.kernels:
         if not any(item.kernel is kernel for item in found):
             raise DataError(f"kernel '{kernel.name}' of suite '{suite.name}' has no input of order {kernel.order}")
@@ -142,15 +144,16 @@ def make_item(item: Item, tensor: Tensor) -> Problem:
         kernel.expression, {}, dict(item.dims), {}, given={kernel.operand: stored}, output_format=kernel.output_format
     )
     return make_problem(
-        kernel.expression, operands, kernel.output_format, "cpu", item.threads, item.input.name, dict(item.dims), semiring=kernel.semiring
-    )
+        kernel.expression, operands, kernel.output_format, item.target, item.threads, item.input.name, dict(item.dims),
+        semiring=kernel.semiring,
+    )  # fmt: skip
 
 
 def _open_item(item: Item, inputs: _Inputs) -> Problem:
     return make_item(item, inputs.load(item.input))
 
 
-def _items(kernel: SuiteKernel, entry: SuiteInput, threads: tuple[int, ...]) -> Iterator[Item]:
+def _items(kernel: SuiteKernel, entry: SuiteInput, threads: tuple[int, ...], target: str) -> Iterator[Item]:
     if kernel.order != entry.order or (kernel.inputs and entry.name not in kernel.inputs):
         return
     for extents in itertools.product(*kernel.dims.values()):
@@ -158,7 +161,7 @@ def _items(kernel: SuiteKernel, entry: SuiteInput, threads: tuple[int, ...]) -> 
         for count in threads:
             varied = [f"{index}={extent}" for index, extent in dims if len(kernel.dims[index]) > 1]
             varied += [f"{count} thread{'s' if count > 1 else ''}"] if len(threads) > 1 else []
-            yield Item(" ".join([kernel.name, *varied]), kernel, entry, dims, count)
+            yield Item(" ".join([kernel.name, *varied]), kernel, entry, dims, count, target)
 
 
 class _Workers:

@@ -10,6 +10,7 @@ from ..compiler.errors import DataError, SparsetuneError
 from ..compiler.format import parse_format
 from ..compiler.notation.nodes import accesses
 from ..compiler.notation.parser import parse
+from ..compiler.units import HARDWARE
 from .nightly.probes import PROBES
 from .toml_table import nearest
 
@@ -29,6 +30,9 @@ def check_suite(suite: Suite, where: str) -> None:
     Raises:
         DataError: the message names file, table and key.
     """
+    if suite.target not in HARDWARE:
+        near = nearest(suite.target, HARDWARE)
+        raise DataError(f"{where}, [suite]: unknown target '{suite.target}'{near}; targets are {', '.join(HARDWARE)}")
     names = [entry.name for entry in suite.inputs]
     for kernel in suite.kernels:
         _check_kernel(kernel, f"{where}, kernel '{kernel.name}'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..compiler.frozen import frozen
+from ..compiler.units import HARDWARE, PROCESSOR
 from ..datasets.query import FIELDS, SHAPES, SOURCES
 
 
@@ -23,6 +24,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("time_budget", "seconds", "seconds after which each item's search ends; default: no limit"),
         Key("item_seconds", "seconds", "seconds after which an item is given up, with the time to load its input; default: never"),
         Key("threads", "whole number or list", "each item is tuned with each of these; default: all cores"),
+        Key("target", "text", f"what kernels are generated for, and measured on: {', '.join(HARDWARE)}; default: {PROCESSOR.target}"),
         Key("search", "text", "how to measure, a table of configs/search.toml: default, quick, thorough"),
         Key("probes", "list of texts", "what nights also measure: bound call, call, pack csr, pack csf"),
     ),

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sparsetune.compiler.targets import registry
+from sparsetune.compiler.targets.cuda_launch import CudaLaunch
+from sparsetune.compiler.targets.executor import EXECUTOR
 from sparsetune.tuner import lookup
 from sparsetune.tuner.cli import run
 from sparsetune.tuner.constants import Constants
@@ -57,3 +62,28 @@ def call(capsys: pytest.CaptureFixture[str]):
         return status, shown.out, shown.err
 
     return run_it
+
+
+STATE = "NVIDIA H200, 570.1, 1980 MHz, 3201 MHz, 0x0000000000000004, 41, 120.50 W"
+"""What the driver of a GPU says of it."""
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
+    """The executor in the place of a GPU; gives the runs that are timed, and how much is written before each."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f'#!/bin/sh\ncase "$1" in *compute_cap*) echo 9.0;; *) echo "{STATE}";; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    timed: list[tuple[int, int]] = []
+    known = CudaLaunch.seconds
+
+    def seconds(self: CudaLaunch, runs: int, flushed: int = 0) -> list[float]:
+        timed.append((runs, flushed))
+        return [0.25 for _ in known(self, runs, min(flushed, 1 << 10))]
+
+    monkeypatch.setattr(CudaLaunch, "seconds", seconds)
+    before = registry.find_target("cuda")
+    registry.register(replace(EXECUTOR, name="cuda"))
+    yield timed
+    registry.register(before)

@@ -148,7 +148,7 @@ def test_bench(call, tmp_path: Path) -> None:
     found = call_json(call, "bench", suite_file(tmp_path), "--against", "scipy")
     assert [item["threads"] for item in found["items"]] == [1, 1, 1]
     for item in found["items"]:
-        assert list(item) == ["kernel", "input", "threads", "times", "best_peer", "ratio", "expression", "ratios", "failure"]
+        assert list(item) == ["kernel", "input", "threads", "times", "best_peer", "ratio", "expression", "ratios", "failure", "target"]
         assert {"sparsetune", "sparsetune default", "scipy"} <= set(item["times"])
         assert item["best_peer"] == "scipy"
         assert item["ratio"] > 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ import pytest
 import scipy.sparse
 import sparsetune as st
 from sparsetune.compiler.native import devices
-from sparsetune.compiler.targets import registry
-from sparsetune.compiler.targets.cuda_launch import CudaLaunch
-from sparsetune.compiler.targets.executor import EXECUTOR, FLAGS
+from sparsetune.compiler.targets.executor import FLAGS
 from sparsetune.tuner.kernels import Task, compile_task
 from sparsetune.tuner.measure import handover
 from sparsetune.tuner.measure.company import Alone
@@ -27,28 +24,6 @@ from sparsetune.tuner.measure.service import Service
 pytestmark = [pytest.mark.cc, pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")]
 
 TASK = Task("y(i) = A(i,j) * x(j)", {"A": "csr", "x": "dense"}, {"i": 6, "j": 6}, "cuda", 1)
-STATE = "NVIDIA H200, 570.1, 1980 MHz, 3201 MHz, 0x0000000000000004, 41, 120.50 W"
-
-
-@pytest.fixture
-def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
-    """The executor in the place of a GPU; gives the runs that are timed, and how much is written before each."""
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f'#!/bin/sh\ncase "$1" in *compute_cap*) echo 9.0;; *) echo "{STATE}";; esac\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    timed: list[tuple[int, int]] = []
-    known = CudaLaunch.seconds
-
-    def seconds(self: CudaLaunch, runs: int, flushed: int = 0) -> list[float]:
-        timed.append((runs, flushed))
-        return [0.25 for _ in known(self, runs, min(flushed, 1 << 10))]
-
-    monkeypatch.setattr(CudaLaunch, "seconds", seconds)
-    before = registry.find_target("cuda")
-    registry.register(replace(EXECUTOR, name="cuda"))
-    yield timed
-    registry.register(before)
 
 
 def service(folder: Path) -> Service:

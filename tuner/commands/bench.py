@@ -12,8 +12,8 @@ from ..peers import choose_peers
 from ..progress import show_seconds, shown_suite_progress
 from . import options
 from .help import ExampleCommand
-from .output import interruptible, note, print_json, print_table, require_compiler, warn_if_busy
-from .suite import budget_of, suite_of
+from .output import interruptible, note, print_json, print_table, warn_if_busy
+from .suite import budget_of, measured_suite
 
 
 @click.command(
@@ -27,17 +27,18 @@ from .suite import budget_of, suite_of
 @options.together(
     options.suite,
     click.option("--against", "peers", multiple=True, metavar="PEER", help="A peer: scipy, mkl, sparse.  [default: those installed]"),
-    options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database, options.as_json,
+    options.suite_target, options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database,
+    options.as_json,
 )  # fmt: skip
 def command(**given: Any) -> int:
     """Time tuned kernels beside other libraries: on the same inputs, in one run, in turn.
 
     Kernels that are not tuned yet are tuned first. The ratio is the time of the fastest peer over ours: above 1, ours is faster. An item
-    that fails does not stop the others; status 1 if one failed.
+    that fails does not stop the others; status 1 if one failed. On a GPU there are no peers, and its own clock counts: tuned, default and
+    static choice, on operands that are there.
     """
-    require_compiler()
-    peers = choose_peers(given["peers"])
-    suite = suite_of(given)
+    suite = measured_suite(given)
+    peers = choose_peers(given["peers"], suite.target)
     with open_database(given["database"]) as store, interruptible(store):
         warn_if_busy()
         with shown_suite_progress(suite.name) as report:
@@ -48,7 +49,7 @@ def command(**given: Any) -> int:
         if item.failure:
             note(f"{item.kernel} on {item.input}: {item.failure}")
     if given["as_json"]:
-        keys = ("kernel", "input", "threads", "times", "best_peer", "ratio", "expression", "ratios", "failure")
+        keys = ("kernel", "input", "threads", "times", "best_peer", "ratio", "expression", "ratios", "failure", "target")
         print_json({"items": [{key: getattr(item, key) for key in keys} for item in items]})
     else:
         _show(items)

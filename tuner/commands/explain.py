@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from ...compiler.native.memory import readable_bytes
+from ...compiler.units import PROCESSOR, is_processor
 from ..progress import show_seconds
+from ..resolve import require_target
 from ..settings import EXPLORE_SECONDS
 from . import options
 from .help import ExampleCommand
@@ -48,6 +50,7 @@ LISTED, LISTED_AS_JSON = 20, 1000
         ('tune-kernel explain "A(i,j) = B(i,k) * C(k,l) * D(l,j)" --format B=csr --format C=csr --format D=csr --json', "as JSON"),
         ('tune-kernel explain "a(i) = B(i,j) * C(j,k) * d(k)" --preset pigeon --schedule ""', "who beats the default schedule, and why"),
         ('tune-kernel explain "a(i) = B(i,j) * c(j)" --format B=csr --schedule "forall(j,i) a(i) += B(i,j) * c(j)"', "a loop nest"),
+        ('tune-kernel explain "y(i) = A(i,j) * x(j)" --format A=csr --target cuda --arch sm_90', "its kernels on a GPU"),
         ('tune-kernel explain "A(i,r) = B(i,j,k) * C(j,r) * D(k,r)" -i B=tensor.tns --dim r=16 --ranks 64', "what 64 ranks would send"),
     ),
 )
@@ -73,6 +76,7 @@ LISTED, LISTED_AS_JSON = 20, 1000
     click.option("--time-limit", type=options.Seconds(), default=EXPLORE_SECONDS, show_default=True,
                  help="Seconds after which to give up."),
     options.semiring, options.output_pattern, options.inputs, options.dims,
+    options.target_option("Also show what the schedule, or the default mapping, becomes on a device.", PROCESSOR.target), options.arch,
     click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                  help="Also write a page with the frontier, its loop nests, and how their indices derive from those of EXPR."),
     click.option("--ranks", type=click.IntRange(1, 1 << 20),
@@ -81,6 +85,10 @@ LISTED, LISTED_AS_JSON = 20, 1000
 )  # fmt: skip
 def command(**given: Any) -> None:
     """Show how many schedules EXPR has after each stage of pruning, and the frontier: those to which no other is asymptotically better."""
+    device = not is_processor(given["target"])
+    if device and (given["ranks"] is not None or given["html"] is not None):
+        raise click.UsageError(f"--{'html' if given['ranks'] is None else 'ranks'} shows no device; leave it or --target out")
+    require_target(given["target"], given["arch"])
     if given["ranks"] is not None:
         _explain_ranks(given)
         return
@@ -98,6 +106,11 @@ def command(**given: Any) -> None:
     )  # fmt: skip
     limit = given["limit"] or (LISTED_AS_JSON if given["as_json"] else LISTED)
     answer = described(found, given["schedule"], limit)
+    if device:
+        from ..device_explanation import on_device
+
+        asked = (given[name] for name in ("target", "arch", "semiring", "output_pattern"))
+        answer["device"] = on_device(given["expression"], given["formats"], given["schedule"] or "", *asked)
     if given["as_json"]:
         print_json(answer)
         return
@@ -153,3 +166,19 @@ def _show(answer: dict[str, Any], trees: list[str]) -> None:
     if "schedule" in answer:
         judged = answer["schedule"]
         print(f"\nthe given schedule\n{drawn(judged['loop_nest'])}\n\nverdict\n{judged['verdict']}")
+    if "device" in answer:
+        _show_device(answer["device"])
+
+
+def _show_device(device: dict[str, Any]) -> None:
+    """Print the schedule as it is on a device, and its kernels."""
+    print(f"\non {device['target']} {device['arch'] or '(the device of this machine)'}: {device['schedule'] or 'the default one'}")
+    print(f"{drawn(device['loop_nest'])}\n")
+    rows = [
+        [
+            str(number), kernel["blocks"], str(kernel["threads"]), str(kernel["lanes"]), str(kernel["registers"] or "-"),
+            str(kernel["shared_bytes"]), "; ".join(kernel["loops"]) or "one thread",
+        ]
+        for number, kernel in enumerate(device["kernels"], 1)
+    ]  # fmt: skip
+    print_table(rows, ("kernel", "blocks", "threads", "lanes", "registers", "shared bytes", "what units take"))

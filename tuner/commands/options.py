@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from ...compiler.format import MOST_EXTENT
+from ...compiler.units import HARDWARE
 from ..settings import MOST_SEED
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -124,7 +125,14 @@ formats = click.option(
 output_format = click.option(
     "--output-format", metavar="FORMAT", help="Format of the result; auto: sparse if all operands are.  [default: dense]"
 )
-target = click.option("--target", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="What to generate code for.")
+
+
+def target_option(about: str, default: str | None = None) -> Callable[[Function], Function]:
+    """Return the option that names a target; without a default, ``about`` says what holds where none is named."""
+    return click.option("--target", type=click.Choice(tuple(HARDWARE)), default=default, show_default=default is not None, help=about)
+
+
+target = target_option("What to generate code for.", "cpu")
 arch = click.option("--arch", metavar="sm_NN", help="The GPU that --target cuda generates code for, such as sm_90.  [default: this one]")
 semiring = click.option(
     "--semiring", type=Operators(), metavar="ADD,MULTIPLY", help="Operators for sums and products, such as min,+.  [default: +,*]"
@@ -161,6 +169,8 @@ seed = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 suite = click.argument("name", metavar="NAME_OR_FILE")
+suite_target = target_option("What kernels are generated for, and measured on.  [default: the suite's]")
+only_target = target_option("Show only what was tuned for this target.  [default: all]")
 suite_threads = click.option(
     "--threads", type=click.IntRange(1, 1024), multiple=True, help="A number of threads; may be repeated.  [default: the suite's]"
 )

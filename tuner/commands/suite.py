@@ -10,6 +10,7 @@ import click
 from ..config import Suite, load_suite
 from ..database import open_database
 from ..progress import show_seconds, shown_suite_progress
+from ..resolve import require_target
 from ..settings import Budget
 from ..suite import Outcome, suite_items, tune_suite
 from ..suite_keys import KEYS
@@ -31,12 +32,14 @@ _MOST_INPUTS = 40  # inputs that a description names
         ("tune-kernel suite quick", "generated inputs, under two minutes"),
         ("tune-kernel suite matrices --threads 1 --threads 2 --time-budget 30", "real matrices, half a minute for each kernel and input"),
         ("tune-kernel suite matrices --resume", "go on where the last run stopped"),
+        ("tune-kernel suite quick --target cuda", "on this machine's GPU"),
         ("tune-kernel suite mine.toml --json", "a suite of your own"),
         ("tune-kernel suite quick --describe", "what it runs, and every key that such a file may have"),
     ),
 )
 @options.together(
-    options.suite, options.suite_trials, options.suite_budget, options.suite_threads, options.seed, options.database, options.resume,
+    options.suite, options.suite_target, options.suite_trials, options.suite_budget, options.suite_threads, options.seed,
+    options.database, options.resume,
     click.option("--describe", is_flag=True, help="Show what the suite runs, and all keys of a suite's file, without measuring."),
     click.option("--mpi", is_flag=True, help="Measure on all ranks that mpiexec started; rank 0 decides and records."),
     options.as_json,
@@ -72,12 +75,11 @@ def command(**given: Any) -> int:
 
 
 def _run(given: dict[str, Any], crew: Crew | None) -> int:
-    require_compiler()
-    suite = suite_of(given)
+    suite = measured_suite(given)
     with open_database(given["database"]) as store, interruptible(store, "run it again with --resume to go on"):
         warn_if_busy()
         budget = budget_of(suite)
-        last = resume(suite.name, store.url) if given["resume"] else begin(suite.name, store.url, budget)
+        last = resume(suite.key, store.url) if given["resume"] else begin(suite.key, store.url, budget)
         with shown_suite_progress(suite.name, suite.time_budget) as report:
             helpers = None if crew is None else crew.take_up
             found = tune_suite(suite, store, budget, given["seed"], report, helpers, last)
@@ -128,11 +130,27 @@ def _describe(suite: Suite) -> None:
             print(f"  {key.name:<14} {key.value:<22} {key.about}{' (needed)' if key.needed else ''}")
 
 
+def measured_suite(given: dict[str, Any]) -> Suite:
+    """Return the suite that is to be measured.
+
+    Raises:
+        DataError: there is none of that name, or it is not well-formed.
+        BuildError: this machine lacks its target, or a compiler.
+    """
+    require_compiler()
+    suite = suite_of(given)
+    require_target(suite.target)
+    return suite
+
+
 def suite_of(given: dict[str, Any]) -> Suite:
     """Return the suite that is named, with what the options change. Raises ``DataError``."""
     suite = load_suite(given["name"])
-    changes = {"trials": given.get("trials"), "time_budget": given.get("time_budget"), "threads": given.get("threads") or None}
-    return replace(suite, **{name: value for name, value in changes.items() if value is not None})
+    changed = ("trials", "time_budget", "threads", "target")
+    suite = replace(suite, **{name: given[name] for name in changed if given.get(name)})
+    if suite.is_on_device and given.get("threads"):
+        raise click.UsageError(f"--threads is for kernels on the processor; leave it out for target {suite.target}")
+    return suite
 
 
 def budget_of(suite: Suite) -> Budget:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...compiler.errors import SparsetuneError, TuningError
+from ...compiler.native.devices import gpu_state
 from ...compiler.native.machine import this_machine
 from ..config import Suite
 from ..database import Database
@@ -32,7 +33,7 @@ from .baseline import Baseline, Entry
 from .changes import Change
 from .drift import MOST_NIGHTS, change_point
 from .race import ROOT, OlderFails, Side, Task, contest, repeated, saved
-from .reference import LIBRARY, Reference
+from .reference import CLOCK, LIBRARY, Reference
 
 ROUNDS, MIN_QUIET = 11, 6
 _LEAST_SAMPLE, _BURST_SECONDS, _SAMPLES = 5e-5, 0.01, 3
@@ -102,7 +103,7 @@ def _tasks(plan: Plan) -> Iterator[tuple[Place, Callable[[], Task], Worker | Non
     for item, problem, worker in open_items(plan.suite):
         place = Place(item.label, item.input.name)
         yield place, lambda place=place, problem=problem: task(place, problem, "bound"), worker
-    for probe in probes.chosen(plan.suite.probes):
+    for probe in () if plan.suite.is_on_device else probes.chosen(plan.suite.probes):
         place = Place(probe.name, probe.input)
         yield place, lambda place=place, probe=probe: task(place, probe.problem, probe.call), None
 
@@ -158,6 +159,8 @@ class _Item:
 
     def _reference(self, task: Task, newer: Side, seconds: float) -> Reference:
         """Return the reference of the baseline, or one of the item's kind."""
+        if task.problem.is_on_gpu:
+            return CLOCK
         before = self._before and self._before.reference
         if before is not None and before.library == LIBRARY and before.threads == task.problem.threads:
             return before
@@ -187,23 +190,25 @@ class _Item:
 
     def _over_the_nights(self, task: Task, entry: Entry, samples: list[tuple[float, ...]], change: Change) -> Change:
         """Record the night, and return the change with a drift over the nights, if there is one."""
-        store, name = self._plan.store, f"nightly {self._plan.suite.name}: {self._place.kernel} on {self._place.input}"[:1000]
+        store, name = self._plan.store, f"nightly {self._plan.suite.key}: {self._place.kernel} on {self._place.input}"[:1000]
         store.add(_as_record(name, task, entry, samples))
-        series = list(nights(store, name, entry, self._plan.baseline.created))[-MOST_NIGHTS:]
+        machine = task.problem.workload.machine
+        series = list(nights(store, name, entry, self._plan.baseline.created, machine))[-MOST_NIGHTS:]
         drift = change_point(series)
         change = replace(change, nights=tuple(ratio for _, ratio in series))
         return change if drift is None else changes.drifted(change, drift)
 
 
-def nights(store: Database, campaign: str, entry: Entry, since: str) -> Iterator[tuple[str, float]]:
+def nights(store: Database, campaign: str, entry: Entry, since: str, machine: str = "") -> Iterator[tuple[str, float]]:
     """Yield when an item was measured and its time over its reference, oldest first, on nights that can be compared.
 
     Args:
         campaign: key of the item's records.
         since: when the baseline was taken; nights before that were accepted with it and do not count. Empty: all nights count.
+        machine: the machine or device of the nights; empty: this machine.
     """
     assert entry.reference is not None
-    for record in store.measurements(campaign=campaign, role="night", machine=this_machine().fingerprint):
+    for record in store.measurements(campaign=campaign, role="night", machine=machine or this_machine().fingerprint):
         found = record.policy.get("reference")
         ratio = record.policy.get("ratio")
         same = isinstance(found, Mapping) and {**found, "units": 0} == {**asdict(entry.reference), "units": 0}
@@ -215,6 +220,7 @@ def _as_record(campaign: str, task: Task, entry: Entry, samples: list[tuple[floa
     assert entry.reference is not None
     times = sorted(sample[0] for sample in samples)
     low, high = median_interval_ranks(len(times))
+    environment = describe_environment({"SPARSETUNE_THREADS": str(task.problem.threads)})
     policy: dict[str, Any] = {"reference": asdict(entry.reference), "ratio": median(entry.ratios), "rounds": ROUNDS, "call": task.call}
     return Measurement(
         workload=task.problem.workload,
@@ -229,7 +235,7 @@ def _as_record(campaign: str, task: Task, entry: Entry, samples: list[tuple[floa
         samples=tuple(samples),
         origin="nightly",
         policy=policy,
-        environment=describe_environment({"SPARSETUNE_THREADS": str(task.problem.threads)}),
+        environment={**environment, "gpu": gpu_state()} if task.problem.is_on_gpu else environment,
         code=code_version(),
     )
 

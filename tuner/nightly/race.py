@@ -191,6 +191,8 @@ def saved(task: Task) -> Iterator[Path]:
             "extents": problem.constants,
             "schedule": task.schedule,
             "threads": problem.threads,
+            "target": problem.target,
+            "on_device": problem.is_on_gpu,
             "operands": operands,
         }
         (folder / "task.json").write_text(json.dumps(content))

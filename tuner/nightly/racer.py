@@ -58,6 +58,21 @@ def _team(package: Any) -> Any:
     return None
 
 
+def _device_clock(package: Any, bound: Any) -> Callable[[int], float] | None:
+    """Return the clock of the device on which a version runs a bound kernel; None for a version without it."""
+    with contextlib.suppress(ImportError, AttributeError):
+        return importlib.import_module(f"{package.__name__}.tuner.kernels").device_clock(bound)
+    return None
+
+
+def _seconds(run: Callable[[], Any], batch: int) -> float:
+    """Return the seconds of some runs, one after another."""
+    start = time.perf_counter()
+    for _ in range(batch):
+        run()
+    return time.perf_counter() - start
+
+
 class Racer:
     """Runs one task at a time: a kernel that is bound once, one that is called with its operands, or the packing of one operand."""
 
@@ -66,13 +81,15 @@ class Racer:
         self._witness = beside("../measure/company.py").Witness(_team(package))
         self._references = beside("reference.py")
         self._run: Callable[[], Any] = lambda: None
-        self._reference: Callable[[], Any] = lambda: None
+        self._device: Callable[[int], float] | None = None
+        self._reference: Callable[[], Any] | None = None
 
     def load(self, folder: str) -> dict[str, Any]:
         """Take the task that lies in a folder (``race.save``) and run it once."""
         import numpy as np
 
         task = json.loads((Path(folder) / "task.json").read_text())
+        self._device = None
 
         def array(name: str) -> Any:
             return placed(np.load(Path(folder) / name))
@@ -83,21 +100,26 @@ class Racer:
             form, shape = task["formats"][task["result"]], tuple(operand["shape"])
             self._run = lambda: self._package.tensor(given, format=form, shape=shape)
         else:
-            kernel = self._package.compile(task["expression"], formats=task["formats"], extents=task["extents"], schedule=task["schedule"])
+            kernel = self._package.compile(
+                task["expression"], formats=task["formats"], extents=task["extents"], schedule=task["schedule"], target=task["target"]
+            )
             operands = {name: self._operand(operand, array) for name, operand in task["operands"].items()}
             bound = kernel.bind(**operands, threads=task["threads"])
             self._run = bound if task["call"] == "bound" else lambda: kernel(**operands, threads=task["threads"])
+            self._device = _device_clock(self._package, bound) if task["on_device"] else None
         self._run()
         return {"package": str(Path(self._package.__file__).resolve().parent)}
 
     def burst(self, batch: int, samples: int) -> dict[str, Any]:
         """Run the task once to warm up, then take samples of ``batch`` runs; the reply has the fastest, of the undisturbed ones if any."""
-        return self._fastest(self._run, batch, samples)
+        return self._fastest(self._run, batch, samples, self._device)
 
     def reference(self, kind: str, threads: int, units: int, library: str) -> dict[str, Any]:
         """Make the reference kernel to run from now on."""
-        self._reference = self._references.Work(self._references.Reference(kind, threads, units, library))
-        self._reference()
+        reference = self._references.Reference(kind, threads, units, library)
+        self._reference = None if reference == self._references.CLOCK else self._references.Work(reference)
+        if self._reference is not None:
+            self._reference()
         return {}
 
     def fitting(self, kind: str, threads: int, length: float) -> dict[str, Any]:
@@ -106,8 +128,8 @@ class Racer:
         return {"kind": found.kind, "threads": found.threads, "units": found.units, "library": found.library}
 
     def reference_burst(self, samples: int) -> dict[str, Any]:
-        """Run the reference as ``burst`` runs the task."""
-        return self._fastest(self._reference, 1, samples)
+        """Run the reference as ``burst`` runs the task; that of the clock is a second."""
+        return {"sample": [1.0], "disturbed": False} if self._reference is None else self._fastest(self._reference, 1, samples)
 
     def _operand(self, operand: dict[str, Any], array: Callable[[str], Any]) -> Any:
         if "array" in operand:
@@ -115,14 +137,14 @@ class Racer:
         given = array(operand["coordinates"]), array(operand["values"])
         return self._package.tensor(given, format=operand["format"], shape=tuple(operand["shape"]))
 
-    def _fastest(self, run: Callable[[], Any], batch: int, samples: int) -> dict[str, Any]:
+    def _fastest(
+        self, run: Callable[[], Any], batch: int, samples: int, device: Callable[[int], float] | None = None
+    ) -> dict[str, Any]:
         run()
         taken = []
         for _ in range(samples):
-            before, start = self._witness.look(), time.perf_counter()
-            for _ in range(batch):
-                run()
-            seconds = (time.perf_counter() - start) / batch
+            before = self._witness.look()
+            seconds = (_seconds(run, batch) if device is None else device(batch)) / batch
             taken.append((seconds, self._witness.since(before)))
         quiet = [sample for sample in taken if not sample[1].disturbed]
         seconds, company = min(quiet or taken, key=lambda sample: sample[0])

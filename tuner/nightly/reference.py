@@ -2,8 +2,9 @@
 
 A kernel bound by memory slows down when other programs use the memory, one bound by arithmetic when the clock of its core slows down, and
 one of several threads when other programs take a core. So a kernel is compared with a reference of its own kind: as many threads, bound by
-memory or by arithmetic, about as long. References are loops of NumPy, which no change of sparsetune makes faster or slower. This module
-imports nothing of sparsetune, since processes that run an older version load it from its file.
+memory or by arithmetic, about as long. A kernel on a device is compared with the clock itself. References are loops of NumPy, which no
+change of sparsetune makes faster or slower. This module imports nothing of sparsetune, since processes that run an older version load it
+from its file.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-KINDS = ("memory", "arithmetic")
+KINDS = ("memory", "arithmetic", "clock")
 LIBRARY = f"numpy {np.__version__}"
 
 _STREAM = 2**22  # doubles in an array of a thread; three of them do not fit into caches
@@ -30,7 +31,7 @@ class Reference:
     """A reference kernel.
 
     Attributes:
-        kind: one of ``KINDS``.
+        kind: one of ``KINDS``; "clock": no work, which takes a second.
         threads: how many threads run it; each does all of the work.
         units: units of work in a run.
         library: the library whose loops run, with its version.
@@ -40,6 +41,10 @@ class Reference:
     threads: int
     units: int
     library: str = LIBRARY
+
+
+CLOCK = Reference("clock", 1, 1)
+"""The reference of kernels on a device, which other programs of the machine do not make slower."""
 
 
 class Work:

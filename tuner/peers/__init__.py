@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ...compiler.errors import DataError
+from ...compiler.units import PROCESSOR, is_processor
 from ..problem import Problem
 from .mkl_peer import MklPeer
 from .pydata_peer import PydataPeer
@@ -36,13 +37,17 @@ def installed_peers() -> dict[str, str]:
     return {peer.name: version for peer in all_peers() if (version := peer.version()) is not None}
 
 
-def choose_peers(names: tuple[str, ...]) -> tuple[Peer, ...]:
-    """Return the peers of these names, or all that are installed where none is named.
+def choose_peers(names: tuple[str, ...], target: str = PROCESSOR.target) -> tuple[Peer, ...]:
+    """Return the peers of these names, or all that are installed where none is named: all of them run on the processor.
 
     Raises:
-        DataError: a name is not known, or that peer is not installed.
+        DataError: a name is not known, or that peer is not installed, or kernels for another target cannot be compared with it.
     """
     peers = {peer.name: peer for peer in all_peers()}
+    if not is_processor(target):
+        if names:
+            raise DataError(f"the peer '{names[0]}' runs on the processor and is not compared with target {target}; leave --against out")
+        return ()
     for name in names:
         if name not in peers:
             raise DataError(f"unknown peer '{name}'; peers are {', '.join(peers)}")

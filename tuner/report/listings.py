@@ -12,6 +12,7 @@ from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ...compiler.pipeline import compile_kernel
+from ...compiler.units import HARDWARE
 from ..account import Account
 from ..extents import reads
 from ..records import SEPARATOR, Decision, formats_and_edges
@@ -32,11 +33,15 @@ def listings(decision: Decision, account: Account) -> list[Listing]:
     extents = tuple((names[index], extent) for index, extent in decision.input.extents)
     formats = tuple(decision.workload.formats.split(SEPARATOR))
     schedules = dict.fromkeys((account.schedule(decision.schedule), ""))
-    return [_listing(account.expression, formats, extents, schedule, decision.workload.target) for schedule in schedules]
+    target = decision.workload.target
+    arch = decision.workload.machine if HARDWARE[target].has_architectures else None
+    return [_listing(account.expression, formats, extents, schedule, target, arch) for schedule in schedules]
 
 
 @cache
-def _listing(expression: str, formats: tuple[str, ...], extents: tuple[tuple[str, int], ...], schedule: str, target: str) -> Listing:
+def _listing(
+    expression: str, formats: tuple[str, ...], extents: tuple[tuple[str, int], ...], schedule: str, target: str, arch: str | None
+) -> Listing:
     try:
         assignment = parse(expression)
         names = canonical_form(assignment)
@@ -47,7 +52,7 @@ def _listing(expression: str, formats: tuple[str, ...], extents: tuple[tuple[str
         constants = constant_extents(assignment, formats_of(assignment, given), {one: size for one, size in extents if one in plain})
         boundary = {users[index]: kind for index, kind in edges.items()} or None
         determined = [users.get(index, index) for index in free]
-        kernel = compile_kernel(expression, given, constants, schedule, target=target, boundary=boundary, determined=determined)
+        kernel = compile_kernel(expression, given, constants, schedule, target=target, arch=arch, boundary=boundary, determined=determined)
         return Listing(schedule, kernel.loop_nest, kernel.source)
     except (SparsetuneError, ValueError) as error:
         reason = f"cannot be compiled by this version: {str(error).splitlines()[0]}"

@@ -15,7 +15,7 @@ from ...compiler.frozen import frozen
 from ...compiler.notation.canonical import canonical_form
 from ...compiler.notation.parser import parse
 from ...compiler.schedule.schedule import Schedule
-from ...compiler.units import is_processor
+from ...compiler.units import HARDWARE, PROCESSOR, is_processor
 from ..account import Account
 from ..comparison import OURS, OURS_BY_DEFAULT, OURS_UNTUNED
 from ..converted import Converted
@@ -77,14 +77,29 @@ class Result:
         return self.decision.workload.threads
 
     @property
+    def is_on_device(self) -> bool:
+        """Whether the kernel runs on a device with memory of its own."""
+        return HARDWARE[self.decision.workload.target].on_device
+
+    @property
     def processor(self) -> str:
-        """The processor's name; the machine's fingerprint where it was not recorded."""
-        return str(self.decision.environment.get("processor", self.decision.workload.machine))
+        """The name of what runs the kernel: the processor's, or that of a device with its architecture; the machine's fingerprint where it
+        was not recorded."""
+        machine, environment = self.decision.workload.machine, self.decision.environment
+        if not self.is_on_device:
+            return str(environment.get("processor", machine))
+        device = environment.get("gpu")
+        return f"{device['name']} ({machine})" if isinstance(device, Mapping) and "name" in device else machine
+
+    @property
+    def units(self) -> str:
+        """What runs the kernel, in short: how many threads of the processor, or the architecture of a device."""
+        return self.decision.workload.machine if self.is_on_device else f"{self.threads} thread{'s' * (self.threads != 1)}"
 
     @property
     def label(self) -> str:
-        """Input and threads, which tell results of a kernel apart."""
-        return f"{self.input}, {self.threads} thread{'s' * (self.threads != 1)}"
+        """Input and units, which tell results of a kernel apart."""
+        return f"{self.input}, {self.units}"
 
     @property
     def schedule(self) -> str:
@@ -156,17 +171,23 @@ class Material:
         return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def read_material(database: Database, bench: Path | None = None) -> Material:
+def read_material(database: Database, bench: Path | None = None, target: str | None = None) -> Material:
     """Return the results in a database, with the times of other libraries from a file of ``tune-kernel bench --json``.
+
+    Args:
+        database: its last decision about each kernel and input counts.
+        bench: that file; None: there is none.
+        target: only what was tuned for this one; None: everything.
 
     Raises:
         DataError: the file is not what bench writes.
     """
-    decisions = list({(found.workload.key, found.input.key): found for found in database.decisions()}.values())
+    decided = (found for found in database.decisions() if target in (None, found.workload.target))
+    decisions = list({(found.workload.key, found.input.key): found for found in decided}.values())
     decisions.sort(key=lambda found: (found.workload.kernel, found.workload.formats, input_name(found.input), found.workload.threads))
     beside = {} if bench is None else read_bench(bench)
     results = [_result(number, found, database, beside) for number, found in enumerate(decisions, 1)]
-    return Material(database.url, database.stats(), results, list(_missing(results, bench)))
+    return Material(database.url, database.stats(), results, list(_missing(results, bench, target)))
 
 
 def input_name(entry: Input) -> str:
@@ -177,11 +198,11 @@ def input_name(entry: Input) -> str:
 SHOWN: Mapping[str, str] = {OURS_UNTUNED: "the static choice"}
 """The page's names for variants to which ``bench`` gives other names."""
 
-Beside = Mapping[tuple[str, str, int], Mapping[str, tuple[float, Ratio | None]]]
+Beside = Mapping[tuple[str, str, str, int], Mapping[str, tuple[float, Ratio | None]]]
 
 
 def read_bench(path: Path) -> Beside:
-    """Return times and ratios by canonical kernel, input and threads, and then by variant.
+    """Return times and ratios by canonical kernel, input, target and threads, and then by variant.
 
     Raises:
         DataError: the file cannot be read or is not what ``tune-kernel bench --json`` prints.
@@ -189,7 +210,7 @@ def read_bench(path: Path) -> Beside:
     try:
         items = json.loads(path.read_text(encoding="utf-8"))["items"]
         return {
-            (_canonical(item["expression"]), item["input"], int(item["threads"])): {
+            (_canonical(item["expression"]), item["input"], item.get("target", PROCESSOR.target), int(item["threads"])): {
                 str(SHOWN.get(name, name)): (float(seconds), Ratio(*map(float, item["ratios"][name])) if name in item["ratios"] else None)
                 for name, seconds in item["times"].items()
                 if name not in (OURS, OURS_BY_DEFAULT)
@@ -216,7 +237,7 @@ def _result(number: int, decision: Decision, database: Database, beside: Beside)
         account=Account.of(decision),
         speedup=Ratio(decision.speedup, decision.speedup_low, decision.speedup_high),
         runs=[_run(found) for found in trials],
-        others=beside.get((workload.kernel, input_name(decision.input), workload.threads), {}),
+        others=beside.get((workload.kernel, input_name(decision.input), workload.target, workload.threads), {}),
         limits=known_limits(workload.machine, workload.threads) if is_processor(workload.target) else None,
     )
 
@@ -225,15 +246,16 @@ def _run(found: Measurement) -> Run:
     return Run(None if found.seconds is None else 1000 * found.seconds, dict(found.parameters), str(found.status))
 
 
-def _missing(results: Sequence[Result], bench: Path | None) -> Iterable[str]:
+def _missing(results: Sequence[Result], bench: Path | None, target: str | None) -> Iterable[str]:
     """Yield a sentence for each thing that a reader might miss on the page, and how to get it."""
     if not results:
-        yield "No campaign has been finished yet: 'tune-kernel tune' or 'tune-kernel suite quick' runs one."
+        where, named = (f" for target {target}", f" --target {target}") if target else ("", "")
+        yield f"No campaign{where} has been finished yet: 'tune-kernel tune{named}' or 'tune-kernel suite quick{named}' runs one."
         return
     old = sum(not result.account.names for result in results)
     if old:
         yield f"{old} of {len(results)} results are of a version that kept neither names nor stages: they have canonical names."
-    unlimited = sum(result.limits is None for result in results)
+    unlimited = sum(result.limits is None and not result.is_on_device for result in results)
     if unlimited:
         yield f"The limits of the machine of {unlimited} results are not known here: 'tune-kernel doctor --calibrate' there measures them."
     if not any(result.others for result in results):

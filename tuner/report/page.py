@@ -20,21 +20,22 @@ from .listings import listings
 from .material import Result, read_material
 
 
-def write_report(path: Path, database: Database, bench: Path | None = None) -> None:
+def write_report(path: Path, database: Database, bench: Path | None = None, target: str | None = None) -> None:
     """Write everything that a database holds.
 
     Args:
         path: of the page.
         database: its decisions and trials are shown.
         bench: a file of what ``tune-kernel bench --json`` printed: times of other libraries and of the static choice.
+        target: show only what was tuned for this one; None: everything.
 
     Raises:
         DataError: the page cannot be written, or ``bench`` is something else.
     """
-    material = read_material(database, bench)
+    material = read_material(database, bench, target)
     results, several = material.results, len(material.results) > 1
     write_page(
-        path, "report.html.j2", title="sparsetune: what was tuned", material=material,
+        path, "report.html.j2", title=f"sparsetune: what was tuned{f' for {target}' if target else ''}", material=material,
         speedups=figures.speedups(results) if results else None,
         profile=figures.profile(results) if several else None,
         rooflines=figures.rooflines(results),
