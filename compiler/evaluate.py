@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from .build.repeat import MISS, Repeat, Repeats
 from .concrete.affine import Boundary, wrapped
-from .concrete.check import formats_of, parsed, tensor_names
+from .concrete.check import formats_of, meet_again, parsed, tensor_names
 from .concrete.given import check_convert, checked_dtype, checked_extents, checked_operands, checked_semiring, constant_extents
 from .concrete.result_format import AUTO, auto_format
 from .errors import BuildError, DataError, FormatError, ScheduleError, ShapeError
@@ -107,7 +107,8 @@ def evaluate(
     checked = checked_operands(expression, names, operands)
     kinds = [attribute(data, "dtype") for data in checked.values()]
     _claim(expression, checked, output_format, given)
-    ready = {name: _ready(name, data, kinds, target) for name, data in checked.items()}
+    short = meet_again(parsed(expression), [name for name, data in checked.items() if type(data) is not np.ndarray])
+    ready = {name: _ready(name, data, kinds, target, short) for name, data in checked.items()}
     described = tuple(_Operand(name, getattr(data, "format", None), data.shape) for name, data in ready.items())
     kind, pair = checked_dtype(dtype), checked_semiring(semiring)
     request = _request(expression, described, output_format, tuple(given.items()))
@@ -198,8 +199,8 @@ def _claim(expression: str, operands: Mapping[str, Any], output_format: Format |
     claim(packed + result, f"what '{expression}' needs of positions and of its result", FEWER_LEVELS)
 
 
-def _ready(name: str, data: Any, others: list[Any], target: str) -> Any:
-    """Return an operand as an ndarray if it is plain and dense, else as a Tensor."""
+def _ready(name: str, data: Any, others: list[Any], target: str, short: bool) -> Any:
+    """Return an operand as an ndarray if it is plain and dense, else as a Tensor, with short indices where that is wanted."""
     if isinstance(data, (int, float, bool)):
         try:
             return np.asarray(data, number_dtype(data, others))
@@ -212,7 +213,7 @@ def _ready(name: str, data: Any, others: list[Any], target: str) -> Any:
     if find_target(target).on_device and (there := on_device(name, data)) is not None:
         return there
     try:
-        return borrowed(data)
+        return borrowed(data, short)
     except DataError as error:
         raise DataError(f"operand '{name}': {error}") from None
 

@@ -14,7 +14,7 @@ from .build.kernel import TypedKernel
 from .build.operands import check_order
 from .build.repeat import MISS, Repeats
 from .concrete.affine import Viewed
-from .concrete.check import tensor_names
+from .concrete.check import meet_again, tensor_names
 from .concrete.concretize import Concretized
 from .concrete.depth import check_depth, depth_is_bounded
 from .concrete.given import supported_dtype
@@ -104,6 +104,10 @@ class Kernel:
     @cached_property
     def _operand_names(self) -> tuple[str, ...]:
         return tensor_names(self.assignment)
+
+    @cached_property
+    def _meets_again(self) -> bool:
+        return meet_again(self.assignment, [name for name, form in self.formats.items() if not form.is_dense])
 
     @property
     def source(self) -> str:
@@ -259,7 +263,7 @@ class Kernel:
         found: Any = data if issubclass(kind, Tensor) else None
         try:
             if found is None and once:
-                found = borrowed(data)
+                found = borrowed(data, self._meets_again)
             if found is None:
                 return tensor(data, form)
             return found if found.format == form else found.convert(form)

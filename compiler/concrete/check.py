@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from ..errors import ExpressionError, FormatError
@@ -91,6 +91,12 @@ def _first_affine(access: Access) -> int:
 
 def _fail(message: str, assignment: Assignment, span: Span | None) -> None:
     raise ExpressionError(pointing(message, assignment.text, span))
+
+
+def meet_again(assignment: Assignment, stored: Collection[str]) -> bool:
+    """Return whether stored operands are read at different indices, as in products of matrices: their coordinates are then gone through
+    again and again."""
+    return len({access.indices for access in accesses(assignment.value) if access.tensor in stored}) > 1
 
 
 def tensor_names(assignment: Assignment) -> tuple[str, ...]:

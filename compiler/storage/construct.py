@@ -73,9 +73,13 @@ def tensor(
     return result if format is None else result.convert(format)
 
 
-def borrowed(data: Any) -> Tensor:
-    """Return ``tensor(data)`` for the duration of one call: sorted rows and columns of other libraries are checked, but not copied."""
-    found = foreign.read(data, borrow=True)
+def borrowed(data: Any, short: bool = False) -> Tensor:
+    """Return ``tensor(data)`` for the duration of one call: sorted rows and columns of other libraries are checked, but not copied.
+
+    Args:
+        short: indices of 64 bits are copied into 32 where these suffice, which pays if they are gone through several times.
+    """
+    found = foreign.read(data, borrow=True, short=short)
     return tensor(data) if found is None else found
 
 

@@ -25,20 +25,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHOWN = 200  # characters of what an object calls itself or says
+_WORTH_COPYING = 1 << 15  # indices; with fewer, calls on borrowed ones take less time, as they need not be prepared again
 
 
-def read(data: Any, format: Format | str | None = None, borrow: bool = False) -> Tensor | None:
+def read(data: Any, format: Format | str | None = None, borrow: bool = False, short: bool = True) -> Tensor | None:
     """Return a sparse array of SciPy, PyData sparse, torch or CuPy as a tensor; None for other data.
 
     Coordinates are packed into the format directly, so that no array of positions over all rows is made for a hypersparse array.
     Compressed rows or columns are taken over as they are. If they are borrowed, their index arrays are not copied, and the
-    tensor is valid for one call.
+    tensor is valid for one call; those of 64 bits are made short if that is wanted and 32 bits suffice.
 
     Raises:
         DataError: the array's own structure is broken, its values are not supported, or its library fails on it.
         ResourceError: there is no memory for what its library makes of it.
     """
-    return _asked(data, lambda: _read(data, format, borrow))
+    return _asked(data, lambda: _read(data, format, borrow, short))
 
 
 def _asked(data: Any, question: Callable[[], T]) -> T:
@@ -65,11 +66,11 @@ def path_of(data: Any) -> str | None:
     return _asked(data, lambda: os.fsdecode(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else None)
 
 
-def _read(data: Any, format: Format | str | None, borrow: bool) -> Tensor | None:
+def _read(data: Any, format: Format | str | None, borrow: bool, short: bool) -> Tensor | None:
     library = type(data).__module__.partition(".")[0]
     _refuse_strangers(data, library)
     if library == "scipy" and hasattr(data, "format") and hasattr(data, "tocoo"):
-        return _from_scipy(data, format, borrow)
+        return _from_scipy(data, format, borrow, short)
     if library == "cupyx" and hasattr(data, "get"):
         return _from_scipy(data.get(), format)
     if library == "sparse" and hasattr(data, "fill_value"):
@@ -159,10 +160,10 @@ def _only_dlpack(data: Any) -> bool:
     return hasattr(data, "__dlpack__") and not any(hasattr(data, name) for name in ("__array__", "__array_interface__"))
 
 
-def _from_scipy(array: Any, format: Format | str | None, borrow: bool = False) -> Tensor:
+def _from_scipy(array: Any, format: Format | str | None, borrow: bool = False, short: bool = True) -> Tensor:
     checked_dtype(array.dtype)
     if array.ndim == 2 and array.format in ("csr", "csc"):
-        return _from_compressed(array.shape, parse_format(array.format, 2), array.indptr, array.indices, array.data, borrow)
+        return _from_compressed(array.shape, parse_format(array.format, 2), array.indptr, array.indices, array.data, borrow, short)
     if array.ndim == 2 and array.format != "coo":
         _check_for_scipy(array)
         return _from_scipy(array.tocoo() if array.format == "dok" else array.tocsr(), format)
@@ -221,15 +222,14 @@ def _host(part: Any) -> NDArray[Any]:
 
 
 def _from_compressed(
-    shape: Any, format: Format, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], borrow: bool = False
+    shape: Any, format: Format, pos: NDArray[Any], crd: NDArray[Any], values: NDArray[Any], borrow: bool = False, short: bool = True
 ) -> Tensor:
     """Take over the three arrays of CSR or CSC if they are canonical, else sort them and sum duplicates."""
     shape, values = checked_shape(shape), _flat(values, "values")
     rows, columns = (shape[mode] for mode in format.order)
-    pos, given = map(_index_array, (pos, crd))
-    crd = given
-    if not borrow:  # what will be kept is copied before it is checked: another thread may write it in between
-        pos, crd = _own(pos, len(given)), _own(given, columns)
+    given = _index_array(crd)
+    # what will be kept is copied before it is checked: another thread may write it in between
+    pos, crd = _taken(_index_array(pos), len(given), borrow, short), _taken(given, columns, borrow, short)
     state = 3 if len(pos) != rows + 1 else light(len(pos) + len(crd)).check_segments(pos, crd, min(len(crd), len(values)), columns)
     if state == 3:
         raise DataError(f"the sparse array is broken: its {len(pos)} positions do not delimit {rows} segments of {len(crd)} indices")
@@ -264,12 +264,13 @@ def _index_array(part: Any) -> NDArray[Any]:
     return np.ascontiguousarray(array, array.dtype if array.dtype in index_dtypes() else np.int64)
 
 
-def _own(array: NDArray[Any], largest: int) -> NDArray[Any]:
-    """Return a copy of an index array that cannot be written: of 32 bits if numbers up to ``largest`` fit, since kernels are up to twice
-    as fast on these. What does not fit is -1 then."""
-    if array.dtype == index_dtype(largest) or array.dtype.itemsize == 4:
-        return kept(array)
-    return sealed(light(len(array)).shortened(array))
+def _taken(array: NDArray[Any], largest: int, borrow: bool, short: bool) -> NDArray[Any]:
+    """Return an index array, or a copy that cannot be written if it is not borrowed. ``short``: of 32 bits if numbers up to ``largest``
+    fit, as kernels are up to twice as fast on these. What does not fit is -1 then."""
+    worth = len(array) >= _WORTH_COPYING or not borrow
+    if short and worth and array.dtype.itemsize > index_dtype(largest).itemsize:
+        return sealed(light(len(array)).shortened(array))
+    return array if borrow else kept(array)
 
 
 def _from_columns(

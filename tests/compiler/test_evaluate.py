@@ -10,9 +10,12 @@ import pytest
 import scipy.sparse as sp
 import sparsetune as st
 from default_runs import default
+from sparsetune.compiler import evaluate as evaluating
+from sparsetune.compiler import kernel as kernels
 from sparsetune.compiler.errors import SparsetuneError
 from sparsetune.compiler.native import memory
 from sparsetune.compiler.notation import parser
+from sparsetune.compiler.storage.construct import borrowed
 
 RNG = np.random.default_rng(5)
 MATRIX, SQUARE, CUBE, VECTOR = RNG.random((6, 5)), RNG.random((6, 6)), RNG.random((3, 4, 5)), RNG.random(5)
@@ -259,3 +262,22 @@ def test_an_expression_is_read_once_in_a_call(monkeypatch: pytest.MonkeyPatch) -
     st.evaluate_all(["once_3(i) = A(i,j) * x(j)", "once_4 = once_3(i)"], {"A": MATRIX, "x": VECTOR})
     mine = sorted(text[:6] for text in read if text.startswith("once_"))
     assert mine == ["once_1", "once_2", "once_3", "once_4"]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("expression", "short"), [("C(i,j) = A(i,k) * B(k,j)", True), ("C(i,j) = A(i,j) + B(i,j)", False)])
+def test_products_of_matrices_read_long_indices_short(expression: str, short: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They go through indices again and again; what goes through them once reads them where they are."""
+    wanted: list[bool] = []
+    for module in (evaluating, kernels):
+        monkeypatch.setattr(module, "borrowed", lambda data, short=False: wanted.append(short) or borrowed(data, short))
+    source = np.random.default_rng(5)
+    operands = {name: sp.random_array((40_000, 40_000), density=3e-5, format="csr", rng=source) for name in "AB"}
+    for matrix in operands.values():
+        matrix.indptr, matrix.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    first, second = operands.values()
+    expected = first @ second if short else first + second
+    formats = dict.fromkeys("ABC", "csr")
+    for found in (st.evaluate(expression, operands, output_format="csr", schedule="default"), st.compile(expression, formats)(**operands)):
+        assert abs(found.to_scipy() - expected).max() < 1e-12
+    assert wanted == 4 * [short]

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sparsetune.compiler.errors import DataError, FormatError, ShapeError
 from sparsetune.compiler.format import Format
-from sparsetune.compiler.storage.construct import tensor
+from sparsetune.compiler.storage.construct import borrowed, tensor
 from storage_cases import stored_entries
 
 DENSE = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, -3.0]])
@@ -39,6 +39,16 @@ def test_values_of_canonical_scipy_arrays_are_not_copied(each_kernel: str, name:
     assert back.format == name
     assert np.shares_memory(back.data, array.data)
     assert np.array_equal(packed.to_numpy(), DENSE)
+
+
+@pytest.mark.parametrize(("size", "short", "width"), [(70_000, True, 4), (70_000, False, 8), (70, True, 8)])
+def test_long_indices_are_borrowed_short_where_that_is_wanted_and_pays(each_kernel: str, size: int, short: bool, width: int) -> None:
+    array = sp.eye_array(size, format="csr")
+    array.indptr, array.indices = array.indptr.astype(np.int64), array.indices.astype(np.int64)
+    level = borrowed(array, short).levels[1]
+    assert (level.pos.itemsize, level.crd.itemsize) == (width, width)
+    assert np.array_equal(level.crd, array.indices)
+    assert np.shares_memory(level.crd, array.indices) == (width == 8)
 
 
 @pytest.mark.parametrize("size", [3, 70_000])
