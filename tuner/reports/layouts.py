@@ -104,7 +104,10 @@ def page(races: Races) -> str:
 of paired ratios with 95% intervals. All of one line ran in turn in one process, each with its data in the caches. Wanted: at most {WANTED}.
 Matrices whose rows are whole, as those of a slice or in reverse, are read where they are, unaligned here, or from a copy where their rows
 are read often enough (`compiler/build/copies.py`); others are copied in every call. The last column is what a copy alone takes, from
-unaligned to aligned memory, by all threads: what is copied costs that much more at least. The load
+unaligned to aligned memory, by all threads: what is copied costs that much more at least. A copy moves each row three times (it is read,
+its lines are fetched to be written, and written back), or four times where every second column is read, beside the r times that the kernel
+reads it: where all bytes take as long, that is 1 + 3 / r times the aligned time, so that {WANTED} cannot be had where rows are read less
+than {3 / (WANTED - 1):.0f} times. With several threads, lines that one has written also go to the caches of all others. The load
 average was {min(loads):.1f} to {max(loads):.1f}.
 
 Geometric means, by how often rows of the operand are read:
