@@ -3,7 +3,8 @@
 In the first pass only the cursors move, from zero in every iteration of the outermost loop. Their ends are summed, and in the second pass
 each iteration starts where the one before ends. So iterations do not depend on one another; threads can run them, and the
 result does not depend on which thread runs which (two-phase assembly; Kjolstad et al., "Taco: a tool to generate tensor algebra kernels").
-The phase is an argument of lowering, and both passes are lowered from the same statement.
+The phase is an argument of lowering, and both passes are lowered from the same statement. ``shared_insertion`` has loops inside that a GPU
+distributes.
 """
 
 from __future__ import annotations

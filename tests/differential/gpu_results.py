@@ -16,6 +16,7 @@ ALONE: tuple[tuple[str, str, str], ...] = (
     ("T(i,j,l) = B(i,j,k) * C(k,l)", "B=csf T=ssd", "collapse(k, l, f)"),
     ("y(i) = A(i,j) * x(j) + b(i)", "A=csr b=compressed y=compressed", "pos(j, p, A)"),
 )
+"""Schedules without units, for one thread."""
 
 _INNER: tuple[tuple[str, str, str], ...] = (
     (OUTER, "b=compressed c=compressed Z=dcsr", "parallelize(i, gpu_block, no_races); parallelize(j, gpu_thread, no_races)"),
@@ -31,6 +32,8 @@ _INNER: tuple[tuple[str, str, str], ...] = (
     (ADD, "B=csr C=csr Z=csr", "split(j, a, b, 2); parallelize(a, gpu_thread, no_races)"),
     ("T(i,j,k) = B(i,j,k) + C(i,j,k)", "B=csf C=csf T=csf", "split(i, a, b, 2); split(j, c, d, 2); split(k, e, f, 2);"
      " parallelize(a, gpu_block, no_races); parallelize(c, gpu_warp, no_races); parallelize(e, gpu_thread, no_races)"),
+    ("T(i,j,l) = B(i,j,k) * C(k,l)", "B=dss T=ssd", "collapse(k, l, f); parallelize(i, gpu_warp, no_races);"
+     " parallelize(f, gpu_thread, atomics)"),
     ("T(i,j,l) = B(i,j,k) * C(k,l)", "B=csf C=csr T=csf", "split(i, a, b, 3); parallelize(a, gpu_block, no_races);"
      " parallelize(b, gpu_thread, no_races)"),
 )  # fmt: skip

@@ -113,6 +113,14 @@ CASES = [
     ),
     Case(
         Rule.PARALLEL_INSERT,
+        ("Z(i,j) = 2 * B(i,j)", {"B": "csr", "Z": "dcsr"}),
+        "pos(j, p, B); assemble(Z, insert); parallelize(i, gpu_warp, no_races); parallelize(p, gpu_thread, no_races)",
+        "pos(j, p, B); collapse(i, p, f); assemble(Z, insert); parallelize(f, gpu_thread, no_races)",
+        4,
+        "iterations of f append to one fibre of Z(i,j), since they may have equal i",
+    ),
+    Case(
+        Rule.PARALLEL_INSERT,
         SPMM,
         "precompute(A(i,j) * X(j,k), [i, k], [i, k], w); parallelize([0], i, cpu_thread, no_races)",
         "precompute(A(i,j) * X(j,k), [i, k], [i, k], w); workspace(w, hashed); parallelize([0], i, cpu_thread, no_races)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def test_blocks_go_through_their_iterations_in_rounds(pattern: str) -> None:
     matrix *= rows[:, None]
     kernel = st.compile("y(i) = A(i,j) * x(j)", {"A": "csr", "y": "compressed"}, schedule=schedule, target=gpu.TARGET)
     assert "st_scan_of_block(" in kernel.source
+    assert not re.search(r"st_barrier_of_block\(\);\s*st_barrier_of_block\(\);", kernel.source)
     found = kernel(A=matrix, x=np.ones(2))
     assert found.nnz == rows.sum()
     assert np.array_equal(found.to_numpy(), matrix.sum(1))
