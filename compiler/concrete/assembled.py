@@ -185,9 +185,17 @@ def _sums_at_once(path: Sequence[Stmt], graph: Provenance, levels: Sequence[str]
     """Return whether what is summed for a component is summed by the innermost loops, with nothing between them."""
     inner = list(path)
     while inner and isinstance(node := inner[-1], Forall) and not set(graph.originals(node.index)) & set(levels):
+        if node.tag.is_on_gpu and not _is_combined(node, inner[:-1]):
+            return False
         inner.pop()
     sums = [node for node in inner if isinstance(node, Forall) and not set(graph.originals(node.index)) <= set(levels)]
     return not sums and len(inner) < len(path)
+
+
+def _is_combined(loop: Forall, around: Sequence[Stmt]) -> bool:
+    """Whether the members of a block or warp, to which a loop is distributed, combine what they add into one value."""
+    units = [node.tag.member for node in around if isinstance(node, Forall) and node.tag.is_on_gpu]
+    return loop.tag.keeps_sums and units[-1:] in (["block"], ["warp"])
 
 
 def _whole_levels(graph: Provenance, loops: Sequence[str], result: Access) -> int:

@@ -11,6 +11,10 @@ FAR_AHEAD = 1024
 for a few lines only. Lines from memory would occupy it for long, and what the loop gathers would wait."""
 
 
+PRIVATE = ("temporary", "parallel_reduction")
+"""Race strategies by which each thread has sums of its own: they keep apart the iterations of their own loop only."""
+
+
 @frozen
 class LoopTag:
     """How one loop is carried out; what is None keeps its default.
@@ -49,6 +53,11 @@ class LoopTag:
     def is_threaded(self) -> bool:
         """Whether iterations are distributed to threads of the processor."""
         return self.unit is not None and UNITS[self.unit].is_thread
+
+    @property
+    def keeps_sums(self) -> bool:
+        """Whether by its race strategy each thread has sums of its own, which are added up behind the loop."""
+        return self.race in PRIVATE
 
     @property
     def member(self) -> Member | None:

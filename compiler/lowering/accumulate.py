@@ -16,7 +16,7 @@ from math import prod
 from operator import is_
 
 from ..concrete.apart import apart
-from ..concrete.loop_tag import LoopTag
+from ..concrete.loop_tag import PRIVATE, LoopTag
 from ..concrete.nodes import Assign, Block, Forall, Stmt, Unless, Where, Workspace, nest, reads, targets, walk
 from ..concrete.shapes import Along, Entries, Nest
 from ..fresh import FreshNames
@@ -25,7 +25,6 @@ from ..notation.nodes import Access, accesses, index_subscript
 from ..units import Member
 from ..workspaces import keeps_entries
 from .context import Context
-from .privatize import PRIVATE
 from .windows import entries_of, is_cut, position_chain
 
 ROW_BYTES = 1024

@@ -7,12 +7,13 @@ that a share needs a private copy of only the components before its first row, a
 
 from __future__ import annotations
 
+from ..concrete.loop_tag import PRIVATE
 from ..concrete.nodes import Unless
 from ..ir.arithmetic import ONE, add, compare, minimum, multiply
 from ..ir.nodes import I64, Fill, If, Load, Step, Steps, Store, Value
 from ..workspaces.levels import Storage
 from .context import Context
-from .privatize import PRIVATE, NeedsCopies, PrivateCopies, private_copies
+from .privatize import NeedsCopies, PrivateCopies, private_copies
 from .recovery import known
 from .scope import Scope
 

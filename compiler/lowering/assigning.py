@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..concrete.apart import apart
+from ..concrete.loop_tag import PRIVATE
 from ..concrete.nodes import Assign
 from ..errors import ScheduleError
 from ..ir.nodes import Cast, If, Step, Steps, Store, Value
@@ -16,7 +17,7 @@ from ..workspaces.table import TableWorkspace
 from .carries import carry_of
 from .context import Context
 from .device_copies import Coordinate, device_copies
-from .privatize import PRIVATE, NeedsCopies, private_copies
+from .privatize import NeedsCopies, private_copies
 from .recovery import known
 from .requests import NeedsZeros
 from .resolve import restrict

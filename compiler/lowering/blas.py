@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
+from ..concrete.loop_tag import PRIVATE
 from ..concrete.nodes import Assign, Forall, Stmt
 from ..errors import ScheduleError
 from ..ir.arithmetic import ONE, multiply, subtract
@@ -17,7 +18,7 @@ from ..workspaces.dense import DenseWorkspace
 from ..workspaces.levels import Storage
 from .assigning import assigned, race_at, result_position
 from .context import Context
-from .privatize import PRIVATE, NeedsCopies, private_copies
+from .privatize import NeedsCopies, private_copies
 from .recovery import known
 from .requests import NeedsZeros
 from .scope import Scope

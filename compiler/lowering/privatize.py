@@ -43,7 +43,6 @@ from .recovery import UnknownIndexError, known
 from .scope import CopyNames, Scope
 
 LINE = 64  # bytes of a cache line; copies of different shares do not share one
-PRIVATE = ("temporary", "parallel_reduction")
 _PARTS = ("stride", "copies", "spans", "begin", "first")
 _BLOCK = 512  # components that a thread adds at once, from one copy after another
 

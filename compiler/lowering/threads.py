@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from ..concrete.loop_tag import PRIVATE
 from ..concrete.nodes import Forall, Unless, walk
 from ..errors import ScheduleError
 from ..ir.nodes import Dealt, For, Group, Member, Parallel, Step, Steps
 from ..notation.nodes import Access
 from .context import Context
 from .device_copies import DeviceCopies, with_device_copies
-from .privatize import PRIVATE, NeedsCopies, copy_names, with_copies
+from .privatize import NeedsCopies, copy_names, with_copies
 from .requests import Once, at_end, at_start, taken
 from .scope import ParallelLoop, Scope
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from ..concrete.apart import apart
 from ..concrete.assembled import appended_indices, handing, ordered_loops
 from ..concrete.lattice import is_everywhere, stored_operands
+from ..concrete.loop_tag import PRIVATE
 from ..concrete.nodes import Assign, Forall, Program, Where, reads, targets, walk
 from ..concrete.provenance import Provenance
 from ..concrete.sharing import shared_pattern
@@ -28,8 +29,6 @@ from .context import Context
 from .dependence import graph_of
 from .iteration import Iteration, producers_inside
 from .rules import Rule, refuse
-
-_OVER_VARIABLE = ("temporary", "parallel_reduction")
 
 
 def check_units(program: Program, target: str, units: Collection[str]) -> None:
@@ -263,9 +262,9 @@ def _check_races(program: Program, address: Address, loop: Forall, write: _Write
         return
     if any(frame.tag.race in ("atomics", "ignore_races") for frame in parallel):
         return
-    if loop.tag.race in _OVER_VARIABLE:
+    if loop.tag.race in PRIVATE:
         return
-    elsewhere = [frame.index for frame in parallel if frame.tag.race in _OVER_VARIABLE]
+    elsewhere = [frame.index for frame in parallel if frame.tag.race in PRIVATE]
     target = show(write.assign.target)
     if elsewhere:
         refuse(

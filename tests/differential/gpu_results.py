@@ -49,6 +49,7 @@ _COLLECTED: tuple[tuple[str, str, str], ...] = (
     ("y(i) = A(i,j) * x(j)", "A=csr y=compressed", "collapse(i, j, f); pos(f, p, A); split(p, a, e, 5);"
      " parallelize(a, gpu_block, atomics); parallelize(e, gpu_thread, atomics)"),
     ("y(i) = A(i,j) * x(j)", "A=csc y=compressed", "parallelize(j, gpu_block, atomics); parallelize([0], i, gpu_thread, no_races)"),
+    ("y(i) = A(i,j) * x(j)", "A=csr y=compressed", "parallelize(i, gpu_warp, no_races); parallelize(j, gpu_thread, atomics)"),
     (SPGEMM, "A=csc B=csr C=csr", "parallelize(k, gpu_block, atomics); parallelize([0], j, gpu_thread, no_races)"),
 )  # fmt: skip
 """Loops that reach entries in other orders, or rows in parts: tiles of positions, columns, sums outside."""

@@ -34,6 +34,15 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert load_baseline(tmp_path / "base.json").entries == {entry.key: entry for entry in GOOD}
 
 
+def test_baselines_of_a_device_are_of_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    write_baseline(path, GOOD, "sm_90")
+    assert load_baseline(path, "sm_90").entries
+    for device, said in ((None, "'sm_90', not on the processor"), ("sm_80", "'sm_90', not on 'sm_80'")):
+        with pytest.raises(DataError, match=f"base.json is of kernels on {said}; name another file, or make a new baseline"):
+            load_baseline(path, device)
+
+
 NONE = [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema": ' + b"1" * 6_000 + b"}", b"[]", b"3", b'"schema"', b"{}"]
 
 

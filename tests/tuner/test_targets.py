@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from sparsetune.compiler.schedule.schedule import Schedule
 from sparsetune.tuner.comparison import OURS, OURS_BY_DEFAULT, compare_with_peers
 from sparsetune.tuner.config import load_suite
 from sparsetune.tuner.database import open_database
+from sparsetune.tuner.nightly import night
+from sparsetune.tuner.nightly.baseline import Baseline
 from sparsetune.tuner.nightly.race import Task, saved
 from sparsetune.tuner.nightly.racer import Racer
 from sparsetune.tuner.nightly.reference import CLOCK
@@ -158,3 +161,44 @@ def test_a_report_of_one_target(call, own_database: Path, tmp_path: Path) -> Non
     assert shown(page("--target", "cpu")) == {"cpu": True, "cuda": False}
     assert shown(page("--target", "cuda")) == {"cpu": False, "cuda": True}
     assert "ST_KERNEL(256)" in page("--target", "cuda")
+
+
+class InThisProcess:
+    """One version of a race, in the process of the test."""
+
+    def __init__(self, _root: Path, _threads: int) -> None:
+        self.racer = Racer(sparsetune)
+
+    def ask(self, _seconds: float, action: str, **given: Any) -> dict[str, Any]:
+        return getattr(self.racer, action)(**given)
+
+    def load(self, folder: Path) -> None:
+        self.racer.load(str(folder))
+
+    def burst(self, batch: int, samples: int, _expected: float) -> tuple[tuple[float, ...], bool]:
+        reply = self.racer.burst(batch, samples)
+        return tuple(reply["sample"]), reply["disturbed"]
+
+    def restart(self) -> None:
+        """Nothing of it has to be made anew."""
+
+    close = restart
+
+
+@needs_cxx
+@pytest.mark.cc
+@pytest.mark.usefixtures("device")
+def test_nights_of_a_device_are_compared_by_its_clock(own_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = night.Place("spmv", "small")
+    task = Task(problem(), "parallelize(i, gpu_warp, no_races)")
+    monkeypatch.setattr(night, "Side", InThisProcess)
+    monkeypatch.setattr(night, "_tasks", lambda plan: iter([(place, lambda: task, None)]))
+    suite, known = load_suite(mine(tmp_path, 'target = "cuda"')), Baseline({})
+    for verdict, nights in (("new", 1), ("same", 2)):
+        with open_database(own_database) as store:
+            plan = night.Plan(suite, known, None, 0.1, store, lambda place, problem: "")
+            ((entry, change),) = night.run_night(plan)
+            assert (change.verdict, len(change.nights)) == (verdict, nights)
+            assert (entry.reference, entry.seconds) == (CLOCK, 0.25)
+            assert {found.workload.machine for found in store.measurements(role="night")} == {"sm_90"}
+        known = Baseline({("spmv", "small"): entry})

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ...compiler.native.devices import architecture_here
 from ..database import open_database
 from ..lookup import lookup_in
 from ..nightly.baseline import Baseline, load_baseline, write_baseline
@@ -57,7 +58,8 @@ def command(**given: Any) -> int:
     """
     suite, path, page = measured_suite(given), given["baseline"], given["page"]
     first_time = not path.exists()
-    baseline = Baseline({}) if first_time else load_baseline(path)
+    device = architecture_here() if suite.is_on_device else None
+    baseline = Baseline({}) if first_time else load_baseline(path, device)
     base = kept(baseline.code) if given["base"] is None else checkout(given["base"])
     if base is not None and given["base"] is None:
         note(f"racing against the baseline's version, kept in {base}")
@@ -67,7 +69,7 @@ def command(**given: Any) -> int:
         found = list(run_night(plan, lambda place: note(f"{place.kernel} on {place.input}")))
     changes = [change for _, change in found]
     if first_time or given["update"]:
-        write_baseline(path, [entry for entry, _ in found])
+        write_baseline(path, [entry for entry, _ in found], device)
         note(f"the baseline is now in {path}")
         _keep()
     if page is not None:

@@ -74,11 +74,15 @@ class Baseline:
     code: str = ""
 
 
-def load_baseline(path: Path) -> Baseline:
+def load_baseline(path: Path, device: str | None = None) -> Baseline:
     """Read a baseline file.
 
+    Args:
+        path: the file.
+        device: the architecture of the device on which kernels are measured; None: they are on the processor.
+
     Raises:
-        DataError: it cannot be read, is no baseline, or is one of another machine.
+        DataError: it cannot be read, is no baseline, or is one of another machine or device.
     """
     try:
         content = read_json(path.read_text(encoding="utf-8"))
@@ -87,6 +91,9 @@ def load_baseline(path: Path) -> Baseline:
             raise DataError(f"{path} is a baseline of schema {fields.shown(schema)}; this program knows {BASELINE_SCHEMA}")
         if machine != this_machine().fingerprint:
             raise DataError(f"{path} was measured on another machine ({processor}); make a new baseline here")
+        if (there := content.get("device")) != device:
+            names = [fields.shown(name) if name else "the processor" for name in (there, device)]
+            raise DataError(f"{path} is of kernels on {names[0]}, not on {names[1]}; name another file, or make a new baseline")
         created = fields.moment(content["created"]) if "created" in content else ""
         code = fields.text()(content.get("code", ""))
         found = [Entry(**fields.read_fields(entry, Entry, _ENTRY, "entry.")) for entry in content["entries"]]
@@ -102,8 +109,13 @@ def load_baseline(path: Path) -> Baseline:
     return Baseline({entry.key: entry for entry in found}, created, code)
 
 
-def write_baseline(path: Path, entries: Sequence[Entry]) -> None:
+def write_baseline(path: Path, entries: Sequence[Entry], device: str | None = None) -> None:
     """Write entries as the baseline for later nights.
+
+    Args:
+        path: the file.
+        entries: what was measured.
+        device: as for ``load_baseline``.
 
     Raises:
         DataError: the file cannot be written.
@@ -113,6 +125,7 @@ def write_baseline(path: Path, entries: Sequence[Entry]) -> None:
         "schema": BASELINE_SCHEMA,
         "machine": machine.fingerprint,
         "processor": machine.model,
+        "device": device,
         "created": now(),
         "code": code_version(),
         "entries": [asdict(entry) for entry in entries],
