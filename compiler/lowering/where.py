@@ -115,7 +115,9 @@ def _shared_kind(context: Context, scope: Scope, workspace: Workspace, kind: str
     if (kind != "scalar" and not keeps_entries(kind)) or (kind == "hashed" and context.on_gpu):
         return kind
     if workspace.kind not in (None, "scalar") or asks_pattern(context, scope, workspace.name, statement.consumer):
-        raise ScheduleError(f"workspace({workspace.name}, {kind}): threads fill it together and cannot keep its entries; use dense")
+        where = "on a GPU " if context.on_gpu else ""
+        remedy = "use dense" if workspace.indices else "distribute a loop around it instead"
+        raise ScheduleError(f"workspace({workspace.name}, {kind}): {where}threads fill it together and cannot keep its entries; {remedy}")
     return "dense"
 
 

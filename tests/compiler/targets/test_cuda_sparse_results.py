@@ -47,3 +47,13 @@ def test_blocks_go_through_their_iterations_in_rounds(pattern: str) -> None:
     found = kernel(A=matrix, x=np.ones(2))
     assert found.nnz == rows.sum()
     assert np.array_equal(found.to_numpy(), matrix.sum(1))
+
+
+@pytest.mark.parametrize("race", ["atomics", "temporary"])
+def test_sums_of_threads_that_have_no_entry_to_add_to_are_refused(race: str) -> None:
+    schedule = f'convert(B(i,j), "dense"); assemble(Z, insert); parallelize(k, gpu_thread, {race})'
+    refused = r"on a GPU threads fill it together and cannot keep its entries; distribute a loop around it instead$"
+    with pytest.raises(st.ScheduleError, match=refused):
+        _ = st.compile("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", {"B": "csc", "Z": "csc"}, schedule=schedule, target=gpu.TARGET).source
+    remedy = schedule.replace(f"parallelize(k, gpu_thread, {race})", "parallelize(j, gpu_thread, no_races)")
+    _ = st.compile("Z(i,j) = B(i,j) * C(i,k) * D(j,k)", {"B": "csc", "Z": "csc"}, schedule=remedy, target=gpu.TARGET).source
