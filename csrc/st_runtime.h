@@ -18,7 +18,7 @@
 #endif
 
 /* Keeps a sum of gathered numbers, which may not be reordered, out of vectors: gcc gathers and multiplies in vectors, then adds what is in
-   these one by one, and takes up to twice as long where rows are short. */
+   these one by one, which takes longer, most of all where rows are short. */
 #if defined(__x86_64__)
 #define ST_IN_ORDER(sum) __asm__("" : "+x"(sum))
 #elif defined(__aarch64__)

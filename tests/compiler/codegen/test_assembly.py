@@ -71,7 +71,7 @@ def test_the_test_sees_stores(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("expression", ["y(i) = A(i,j) * x(j)", "y(i) = A(i,j) * x(j) * x(j)"])
 def test_sums_in_order_of_what_is_gathered_stay_out_of_vectors(expression: str, dtype: str, compiler: str, tmp_path: Path) -> None:
-    """Products in vectors whose elements are then added one by one took twice as long in short rows."""
+    """Products in vectors whose elements are then added one by one took longer in short rows."""
     kernel = st.compile(expression, {"A": "csr"}, schedule="unroll(j, 2)", dtype=np.dtype(dtype))
     lines = assembly_of(kernel.source, compiler, 64, tmp_path)
     assert any(_ONE_PRODUCT.match(line) for line in lines)
